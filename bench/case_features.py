@@ -71,11 +71,11 @@ def features_of(case: Case) -> dict[str, Any]:
 
 def healthy() -> list[Case]:
     """Runs and services that are well: no cause is right there."""
-    from tests.calm.logs import calm_logs, calm_of_rules
+    from tests.healthy_controls.logs import healthy_logs, healthy_of_rules
 
     folder = Path(mkdtemp(prefix="stallwise_healthy_"))
     found: list[Case] = []
-    for name, texts in {**calm_logs(), **calm_of_rules()}.items():
+    for name, texts in {**healthy_logs(), **healthy_of_rules()}.items():
         place = folder / name.replace("/", "_").replace(" ", "_")
         place.mkdir(parents=True, exist_ok=True)
         for file, text in texts.items():

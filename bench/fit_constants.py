@@ -21,7 +21,7 @@ from robust_fit import fit
 from stallwise.errors import StallwiseError
 from stallwise.physics.costs.constants import NAMES, PRIORS, prior_sigmas, prior_values
 from stallwise.physics.costs.fitted import constants_without, publisher_of
-from stallwise.physics.costs.known import kind_of
+from stallwise.physics.costs.published_kin import kind_of
 from stallwise.physics.costs.step import time_step
 from stallwise.physics.costs.work import Work, concatenate
 from stallwise.physics.specs.recipe_text import read_recipe

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stallwise.causes import all_rules, table_of
-from stallwise.doctor.findings.clue import SPEAK_AGAINST, WHEN_SEEN, Tells
+from stallwise.doctor.findings.clue import AGAINST_CAUSE, WHEN_SEEN, Strength
 from stallwise.doctor.findings.rule import Rule
 from stallwise.doctor.prove import ANSWERS, TRUSTED
 from stallwise.doctor.recognise.model import AGAINST, level_of, recalibrated, set_costs
@@ -202,7 +202,7 @@ def clue_tables(
     cases: Cases, chosen: NDArray[np.bool_]
 ) -> tuple[dict[str, tuple[float, float]], dict[str, tuple[float, float]]]:
     """Log odds of each clue where it holds and where not, and by word P(holds | cause) and P(holds | another)."""
-    tells = {f"{r.cause}: {c.says}": c.tells for r in all_rules() for c in r.clues}
+    tells = {f"{r.cause}: {c.says}": c.strength for r in all_rules() for c in r.clues}
     counts: dict[str, list[float]] = defaultdict(
         lambda: [0.0] * 4
     )  # held with, denied with, held without, denied without
@@ -211,7 +211,7 @@ def clue_tables(
         for cause, key, held, _ in cases.rows[i]["clues"]:
             if cause in place:
                 counts[key][(0 if held else 1) + (0 if cases.right[i, place[cause]] else 2)] += 1.0
-    pooled: dict[str, list[float]] = {word: [1.0] * 4 for word in get_args(Tells)}
+    pooled: dict[str, list[float]] = {word: [1.0] * 4 for word in get_args(Strength)}
     for key, sides in counts.items():
         for n, count in enumerate(sides):
             pooled[tells[key]][n] += count
@@ -228,7 +228,7 @@ def clue_tables(
 def _signed(word: str, yes: float, no: float) -> tuple[float, float]:
     """What a clue means is known from how things work; few cases cannot turn it around, and "when seen" is silent otherwise."""
     yes, no = max(-MOST_CLUE, min(MOST_CLUE, yes)), max(-MOST_CLUE, min(MOST_CLUE, no))
-    yes, no = (min(yes, 0.0), max(no, 0.0)) if word in SPEAK_AGAINST else (max(yes, 0.0), min(no, 0.0))
+    yes, no = (min(yes, 0.0), max(no, 0.0)) if word in AGAINST_CAUSE else (max(yes, 0.0), min(no, 0.0))
     return (yes, 0.0) if word.endswith(WHEN_SEEN) else (yes, no)
 
 
@@ -303,15 +303,15 @@ def ruled_out(cases: Cases) -> NDArray[np.bool_]:
     return found
 
 
-def is_calm(cases: Cases) -> NDArray[np.bool_]:
+def is_healthy(cases: Cases) -> NDArray[np.bool_]:
     """The cases that make no verdict by their words alone."""
-    return np.asarray(CALM[0] >= calm_counts(cases)["calm_from"])
+    return np.asarray(CALM[0] >= healthy_counts(cases)["healthy_from"])
 
 
 def calmed(cases: Cases, chances: Floats) -> Floats:
     """As the ranking does: of a calm text only so much is left to the causes."""
-    calm, found = is_calm(cases), chances.copy()
-    found[calm, :-1] *= calm_counts(cases)["calm_trouble"]
+    calm, found = is_healthy(cases), chances.copy()
+    found[calm, :-1] *= healthy_counts(cases)["healthy_trouble"]
     found[:, -1] = 1.0 - found[:, :-1].sum(axis=1)
     return found
 
@@ -321,15 +321,15 @@ CALM: list[Floats] = []
 STAY_LOUD = 0.9  # of the complaints that somebody typed: the price of silence where nothing is wrong
 
 
-def calm_counts(cases: Cases) -> dict[str, float]:
+def healthy_counts(cases: Cases) -> dict[str, float]:
     """From which share of calm on a text makes no verdict by its words alone, and how often such a text has trouble all the same."""
     calm = CALM[0]
     typed = np.array([r["kind"] in ("wording", "question") for r in cases.rows])
     fine = cases.right[:, -1]
     cut = float(np.quantile(calm[typed & ~fine], STAY_LOUD))
     return {
-        "calm_from": round(cut, 4),
-        "calm_trouble": round(float((~fine)[(cases.weight > 0) & (calm >= cut)].mean()), 4),
+        "healthy_from": round(cut, 4),
+        "healthy_trouble": round(float((~fine)[(cases.weight > 0) & (calm >= cut)].mean()), 4),
     }
 
 
@@ -440,7 +440,7 @@ def open_cases(cases: Cases) -> NDArray[np.intp]:
 def platt(cases: Cases, chances: Floats) -> tuple[float, ...]:
     """Offset, slope and bend of the first answer's log odds that make its probability a frequency (logistic regression)."""
     rows = open_cases(cases)
-    rows = rows[~is_calm(cases)[rows]]  # calm texts are scaled by how often they have trouble at all
+    rows = rows[~is_healthy(cases)[rows]]  # calm texts are scaled by how often they have trouble at all
     top, right = first_of(cases, chances, rows)
     odds = np.log(top / (1.0 - top)).clip(-FARTHEST, FARTHEST)
     x = np.stack([np.ones_like(odds), odds, odds * odds], axis=1)
@@ -571,7 +571,7 @@ def write(cases: Cases, final: Floats, cut: float, curve: tuple[float, ...]) -> 
         "idf_of": "".join(chr(ord("0") + c) for c in codes),
         "clues": {key: [round(of["clues"] * v, 4) for v in pair] for key, pair in sorted(clues.items())},
         **{name: round(of[name], 4) for name in SCALARS},
-        **calm_counts(cases),
+        **healthy_counts(cases),
         "curve": [round(v, 4) for v in curve],
         "threshold": round(cut, 4),
         "provers": {cause: round(rate, 3) for cause, rate in prover_rates(cases.rows).items()},
@@ -594,7 +594,7 @@ def empty() -> None:
     meta = {
         "cases": 0, "causes": causes, "scale": [1.0] * len(causes), "bias": [0.0] * len(causes), "idf": [1.0], "idf_of": "0",
         "clues": {}, "rule": 1.0, "else_words": 0.0, "else_quiet": 0.0, "curve": [0.0, 1.0], "threshold": 0.9, "provers": {},
-        "answers": {word: [0.7, 0.2] for word in get_args(Tells)},
+        "answers": {word: [0.7, 0.2] for word in get_args(Strength)},
     }  # fmt: skip
     (OUT / "model.json").write_text(json.dumps(meta), encoding="utf-8")
 

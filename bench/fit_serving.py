@@ -348,7 +348,7 @@ def widen_pools(path: str) -> None:
         for row in csv.DictReader(stream):
             if row["mode"] == "disagg" and hashed("|".join(row[n] for n in ("model", "gpu", "engine")), 2):
                 run = pooled_run(row)
-                if run.told:
+                if run.all_stated:
                     found.append((run.decode.cuts[0], answers(run, engine_for), row))
     groups = np.array([f"{d.model.name}|{d.gpu.name}|{d.engine}" for d, _, _ in found])
     weight = 1.0 / np.sqrt(np.array([np.sum(groups == g) for g in groups], float))

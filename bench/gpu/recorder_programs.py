@@ -83,7 +83,7 @@ def recorded(bundle: Path) -> dict[str, Any]:
                 untraced = "before" if record.step[at] < first else "later"
                 by.setdefault(window or untraced, []).append(duration * 1e3)
         found[file.name] = {
-            "steps": len(record.step), "border": record.border[-1] if record.border else None,
+            "steps": len(record.step), "border": record.boundary[-1] if record.boundary else None,
             **{f"{k}_ms": round(statistics.median(v), 3) for k, v in by.items()},
             "counts": {k: len(v) for k, v in by.items()},
             "windows": [(w.kind, w.first, w.last, w.start_s, w.stop_s) for w in record.windows],

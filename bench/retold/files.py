@@ -29,20 +29,20 @@ class File:
         return File(self.stem + ending if ending else self.name, text)
 
 
-Telling = Callable[[list[File]], list[File]]
-TELLINGS: dict[str, Telling] = {}
+Retelling = Callable[[list[File]], list[File]]
+TELLINGS: dict[str, Retelling] = {}
 
 
-def telling(change: Telling) -> Telling:
+def telling(change: Retelling) -> Retelling:
     """Keeps a change of whole cases under its name."""
     TELLINGS[change.__name__] = change
     return change
 
 
-def of_each(fits: Callable[[File], bool]) -> Callable[[Callable[[File], File]], Telling]:
+def of_each(fits: Callable[[File], bool]) -> Callable[[Callable[[File], File]], Retelling]:
     """Keeps a change of single files, for those that it fits."""
 
-    def kept(change: Callable[[File], File]) -> Telling:
+    def kept(change: Callable[[File], File]) -> Retelling:
         def all_files(files: list[File]) -> list[File]:
             return [change(f) if f.data is None and fits(f) else f for f in files]
 

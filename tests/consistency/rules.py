@@ -12,8 +12,8 @@ from stallwise.doctor.findings.diagnosis import State
 from stallwise.doctor.findings.finding import Finding, Gain
 from stallwise.evidence.step_time import STEPS
 from stallwise.render.phrases import gain_range
-from stallwise.render.pictures._accounts import guilty
-from stallwise.render.verdict import leading_suspect, run_findings, verdict
+from stallwise.render.pictures._categories import guilty
+from stallwise.render.verdict import leading_hypothesis, run_findings, verdict
 from stallwise.units import Unit, parse, show
 from tests.consistency.forms import Forms
 
@@ -77,11 +77,11 @@ def gains_within_what_they_remove(forms: Forms) -> Iterator[str]:
             yield from (f"{finding.cause} {what}: {problem}" for problem in _ordered(gain))
             if ledger is None or kernel:
                 continue
-            if finding.account is not None and not _fits(
-                gain.high_s - gain.beside_s, ledger.seconds.get(finding.account, 0.0)
+            if finding.category is not None and not _fits(
+                gain.high_s - gain.beside_s, ledger.seconds.get(finding.category, 0.0)
             ):
-                held = show(ledger.seconds.get(finding.account, 0.0), Unit.SECOND)
-                yield f"{finding.cause} {what} {gain_range(gain)}, {finding.account.value} holds {held}"
+                held = show(ledger.seconds.get(finding.category, 0.0), Unit.SECOND)
+                yield f"{finding.cause} {what} {gain_range(gain)}, {finding.category.value} holds {held}"
             if not _fits(gain.high_s, ledger.whole_s):
                 yield f"{finding.cause} {what} {gain_range(gain)} of {show(ledger.whole_s, Unit.SECOND)}"
         yield from _of_its_fixes(finding)
@@ -108,7 +108,7 @@ def _fits(part_s: float, whole_s: float) -> bool:
     return part_s <= whole_s * ROUNDING + TINY_S
 
 
-def amounts_within_their_account(forms: Forms) -> Iterator[str]:
+def amounts_within_their_category(forms: Forms) -> Iterator[str]:
     """A headline that tells how long the device idles or waits tells no more than the ledger has of it."""
     ledger = forms.diagnosis.ledger
     if ledger is None or ledger.unit not in STEPS:
@@ -116,7 +116,7 @@ def amounts_within_their_account(forms: Forms) -> Iterator[str]:
     for finding in run_findings(forms.diagnosis):
         for amount in _PART.findall(finding.headline):
             part_s = parse(amount, Unit.SECOND)
-            held_s = ledger.seconds.get(finding.account, 0.0) if finding.account is not None else ledger.whole_s
+            held_s = ledger.seconds.get(finding.category, 0.0) if finding.category is not None else ledger.whole_s
             if not _fits(part_s, held_s * SHOWN_DIGITS):
                 yield f"{finding.cause} tells {amount}, the ledger has {show(held_s, Unit.SECOND)}"
 
@@ -130,7 +130,7 @@ def dashed_line_is_the_replayed_step(forms: Forms) -> Iterator[str]:
     left_s = ledger.whole_s - found.gain.expected_s
     if drawn[1] != show(left_s, Unit.SECOND):
         yield f"the page draws {drawn[1]}, the step less its gain is {show(left_s, Unit.SECOND)}"
-    stays_s = ledger.whole_s - ledger.seconds.get(found.account, 0.0) - found.gain.beside_s if found.account else 0.0
+    stays_s = ledger.whole_s - ledger.seconds.get(found.category, 0.0) - found.gain.beside_s if found.category else 0.0
     if not _fits(stays_s, left_s):
         yield f"the page draws {drawn[1]}, less than the {show(stays_s, Unit.SECOND)} of other accounts that stay"
 
@@ -142,10 +142,10 @@ def ranges_in_order(forms: Forms) -> Iterator[str]:
         low, high = ledger.whole_ends_s
         if not (low <= ledger.whole_s * ROUNDING and _fits(ledger.whole_s, high)):
             yield f"the step of {ledger.whole_s:.6g} s lies outside of {low:.6g} to {high:.6g}"
-        for account, (low, high) in ledger.ranges.items():
-            held = ledger.seconds.get(account, 0.0)
+        for category, (low, high) in ledger.ranges.items():
+            held = ledger.seconds.get(category, 0.0)
             if not (0 <= low <= held * ROUNDING and _fits(held, high) and _fits(high, ledger.whole_s)):
-                yield f"{account.value}: {held:.6g} of {low:.6g} to {high:.6g}, the step is {ledger.whole_s:.6g}"
+                yield f"{category.value}: {held:.6g} of {low:.6g} to {high:.6g}, the step is {ledger.whole_s:.6g}"
     for facts in forms.diagnosis.evidence.facts.values():
         for fact in facts:
             if isinstance(fact.value, str) or fact.low is None or fact.high is None:
@@ -188,7 +188,7 @@ def headline_is_the_first_row(forms: Forms) -> Iterator[str]:
             yield f"the headline is {first.confidence:.0%} sure, its row says {row.probability:.0%}"
         if forms.data["findings"][0]["cause"] != first.cause:
             yield f"json begins with {forms.data['findings'][0]['cause']}, the headline is {first.cause}"
-    elif diagnosis.state is State.UNCLEAR and (leading := leading_suspect(diagnosis)) is not None and table:
+    elif diagnosis.state is State.UNCLEAR and (leading := leading_hypothesis(diagnosis)) is not None and table:
         if f" {table[0].cause} (" not in verdict(diagnosis).what:
             yield f"the table begins with {table[0].cause}, the headline is '{verdict(diagnosis).what}' ({leading.cause})"
     elif diagnosis.state is State.HEALTHY and diagnosis.ranked[0] != "none":
@@ -265,7 +265,7 @@ def _not_finite(value: Any, where: str = "") -> str:
 RULES: tuple[Rule, ...] = (
     one_step_time,
     gains_within_what_they_remove,
-    amounts_within_their_account,
+    amounts_within_their_category,
     dashed_line_is_the_replayed_step,
     ranges_in_order,
     shares_of_one_whole,

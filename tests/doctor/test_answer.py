@@ -9,7 +9,7 @@ import pytest
 
 from stallwise.doctor.examine import diagnose
 from stallwise.doctor.findings.diagnosis import Diagnosis, State
-from stallwise.doctor.findings.finding import EVEN_ODDS, SAID_ALOUD, Finding
+from stallwise.doctor.findings.finding import EVEN_ODDS, VERDICT_FROM, Finding
 from stallwise.render.html import to_html
 from stallwise.render.json import to_dict
 from stallwise.render.markdown import to_markdown
@@ -28,8 +28,8 @@ RECOGNISED = (
     [
         (EVEN_ODDS, False, False, True),
         (EVEN_ODDS - 0.01, False, False, False),
-        (SAID_ALOUD, True, False, True),
-        (SAID_ALOUD - 0.01, True, False, False),
+        (VERDICT_FROM, True, False, True),
+        (VERDICT_FROM - 0.01, True, False, False),
         (0.99, False, True, False),
     ],
 )
@@ -63,7 +63,7 @@ def test_where_nobody_complains_recognition_makes_no_verdict(tmp_path: Path) -> 
     (tmp_path / "run.log").write_text(log, encoding="utf-8")
     answer = diagnose(str(tmp_path), cache=False)
     assert answer.state is not State.SICK
-    assert all(h.probability < SAID_ALOUD for h in answer.hypotheses if h.cause not in ("something-else", "none"))
+    assert all(h.probability < VERDICT_FROM for h in answer.hypotheses if h.cause not in ("something-else", "none"))
 
 
 @pytest.mark.parametrize(

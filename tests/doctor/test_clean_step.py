@@ -11,7 +11,7 @@ from stallwise.doctor.examine import diagnose
 from stallwise.doctor.gather import gather
 from stallwise.evidence.catalog import step
 from stallwise.evidence.evidence import Evidence
-from stallwise.evidence.ledger import Account
+from stallwise.evidence.ledger import Category
 from tests.shared_data import shared
 
 TRACES = ("gpt_small.cpu_cuda", "gpt_small.shapes", "lstm_cells.cpu_cuda", "lstm_cells.shapes")
@@ -65,7 +65,7 @@ def test_untraced_steps_of_the_same_run_decide() -> None:
     assert diagnosis.first.gain is not None and diagnosis.first.gain.low_s <= 25e-3 <= diagnosis.first.gain.high_s
     ledger = diagnosis.ledger
     assert ledger is not None and ledger.whole_s == pytest.approx(0.130, rel=0.02)
-    assert ledger.seconds[Account.LAUNCH_GAP] < 8e-3
+    assert ledger.seconds[Category.LAUNCH_GAP] < 8e-3
 
 
 def test_a_rank_among_others_keeps_its_recorded_times() -> None:

@@ -9,7 +9,7 @@ import pytest
 from stallwise.doctor.examine import diagnose
 from stallwise.doctor.findings.diagnosis import State
 from stallwise.evidence.catalog import fabric, hardware
-from stallwise.readers.text.sayings import symptom_in
+from stallwise.readers.text.phrases import symptom_in
 
 
 @pytest.mark.parametrize(

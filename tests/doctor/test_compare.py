@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from stallwise.doctor.compare import compare
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Source
-from stallwise.evidence.ledger import Account, Ledger
+from stallwise.evidence.ledger import Category, Ledger
 from stallwise.surfaces.cli import main
 
 
@@ -65,13 +65,13 @@ def test_two_cards_are_compared_by_their_data_sheets(tmp_path: Path) -> None:
     assert "the matrix rate" in next(c.because for c in result.setup if c.what == "gpu")
 
 
-def test_accounts_of_two_ledgers_sum_to_the_difference() -> None:
+def test_categories_of_two_ledgers_sum_to_the_difference() -> None:
     from stallwise.doctor.compare import compared
     from stallwise.doctor.examine import examine
 
     def run_of(**seconds: float) -> Evidence:
         evidence = Evidence(inputs=["x"])
-        evidence.add([Ledger({Account[k.upper()]: v for k, v in seconds.items()}, Source("x"))])
+        evidence.add([Ledger({Category[k.upper()]: v for k, v in seconds.items()}, Source("x"))])
         return evidence
 
     good, bad = examine(run_of(compute=0.06, input_wait=0.0)), examine(run_of(compute=0.058, input_wait=0.061))

@@ -21,7 +21,7 @@ from stallwise.evidence.catalog import distributed, fabric, job, run, serving, s
 from stallwise.evidence.catalog.hardware import GPU_NAME
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact, Scope, Source
-from stallwise.evidence.ledger import Account, Ledger
+from stallwise.evidence.ledger import Category, Ledger
 from stallwise.evidence.quantity import Quantity
 from stallwise.render.redact import shareable
 from stallwise.render.text import to_text
@@ -57,7 +57,7 @@ def without(absent: str) -> Presence:
     return Presence(**denied)
 
 
-STEP = Ledger({Account.COMPUTE: 0.076, Account.INPUT_WAIT: 0.024}, X)
+STEP = Ledger({Category.COMPUTE: 0.076, Category.INPUT_WAIT: 0.024}, X)
 ONE_PROCESS = ((distributed.WORLD_SIZE, 1.0),)
 ON_CPU = ((stages.ON_DEVICE, 0.0), *ONE_PROCESS)
 
@@ -99,7 +99,7 @@ def test_every_need_is_a_field_and_every_thing_is_spoken_of_somewhere() -> None:
             assert thing.pattern.search(commands) or any(
                 thing.pattern.search(f"{c.artifact}: {c.command}") for c in CAPTURES
             )
-    assert {account for _, account in warnings()} <= set(Account)
+    assert {category for _, category in warnings()} <= set(Category)
 
 
 @pytest.mark.parametrize(
@@ -191,9 +191,9 @@ def test_the_jobs_own_command_stands_for_train_py() -> None:
 def test_do_not_start_with_the_model_only_where_the_model_is_the_smaller_part(
     compute: float, wait: float, kept: bool
 ) -> None:
-    ledger = Ledger({Account.COMPUTE: compute, Account.INPUT_WAIT: wait}, X)
+    ledger = Ledger({Category.COMPUTE: compute, Category.INPUT_WAIT: wait}, X)
     finding = finding_of(
-        account=Account.INPUT_WAIT, avoid="Do not start with the model or the GPU: it only lengthens the wait."
+        category=Category.INPUT_WAIT, avoid="Do not start with the model or the GPU: it only lengthens the wait."
     )
     assert bool(answer(evidence_of(), finding, ledger=ledger).findings[0].avoid) is kept
 

@@ -9,7 +9,7 @@ import pytest
 from stallwise.doctor.examine import examine
 from stallwise.doctor.findings.diagnosis import State
 from stallwise.doctor.gather import gather
-from stallwise.render.verdict import leading_suspect, verdict
+from stallwise.render.verdict import leading_hypothesis, verdict
 
 VLLM = (
     "INFO 03-02 14:{m:02d}:{s:02d} [loggers.py:116] Engine 000: Avg prompt throughput: {p} tokens/s, Avg generation throughput: {g} "
@@ -27,7 +27,7 @@ def test_what_is_only_offered_leads_everywhere_or_nowhere(tmp_path: Path, line: 
     (tmp_path / "engine.log").write_text("\n".join(lines) + "\nwhy is decode slow with prefill and new requests?\n")
     diagnosis = examine(gather([str(tmp_path)], cache=False, workers=1))
     causes = [h for h in diagnosis.hypotheses if h.cause != "something-else"]
-    leading = leading_suspect(diagnosis)
+    leading = leading_hypothesis(diagnosis)
     assert diagnosis.ranked[0] == causes[0].cause
     if diagnosis.state is State.UNCLEAR and leading is not None:
         assert leading.cause == causes[0].cause == diagnosis.ranked[0]

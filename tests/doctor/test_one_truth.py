@@ -8,19 +8,19 @@ from stallwise.doctor.examine import diagnose
 from stallwise.doctor.findings.finding import Finding, Fix, Gain
 from stallwise.doctor.rank import rank
 from stallwise.evidence.fact import Source
-from stallwise.evidence.ledger import Account, Ledger
+from stallwise.evidence.ledger import Category, Ledger
 from stallwise.render.html import to_html
-from stallwise.render.phrases import account_ends, worth
+from stallwise.render.phrases import category_ends, worth
 from stallwise.render.text import to_text
 from tests.shared_data import REPO
 
-SECONDS = {Account.COMPUTE: 0.05, Account.INPUT_WAIT: 0.04, Account.LAUNCH_GAP: 0.01}
-RANGES = {Account.INPUT_WAIT: (0.032, 0.046)}
+SECONDS = {Category.COMPUTE: 0.05, Category.INPUT_WAIT: 0.04, Category.LAUNCH_GAP: 0.01}
+RANGES = {Category.INPUT_WAIT: (0.032, 0.046)}
 
 
 def ranked(gain: Gain, clean_step_s: float | None = 0.1) -> tuple[Gain, Ledger]:
     ledger = Ledger(SECONDS, Source("trace.json"), clean_step_s=clean_step_s, ranges=RANGES)
-    finding = Finding("The GPU waits.", 0.9, (), cause="input-starved", account=Account.INPUT_WAIT, gain=gain)
+    finding = Finding("The GPU waits.", 0.9, (), cause="input-starved", category=Category.INPUT_WAIT, gain=gain)
     capped = rank([finding], ledger)[0].gain
     assert capped is not None
     return capped, ledger
@@ -29,17 +29,17 @@ def ranked(gain: Gain, clean_step_s: float | None = 0.1) -> tuple[Gain, Ledger]:
 def test_a_gain_is_no_larger_than_the_time_it_removes() -> None:
     gain, ledger = ranked(Gain(0.032, 0.06, "replayed: x", likely_s=0.04))
     assert gain == Gain(0.032, 0.04, "replayed: x", likely_s=0.04)
-    assert account_ends(ledger, Account.INPUT_WAIT) == "32.0 to 46.0 ms"
+    assert category_ends(ledger, Category.INPUT_WAIT) == "32.0 to 46.0 ms"
     assert ledger.whole_ends_s == pytest.approx((0.092, 0.106))
 
 
-def test_what_comes_out_of_other_accounts_is_told() -> None:
+def test_what_comes_out_of_other_categories_is_told() -> None:
     gain, ledger = ranked(Gain(0.04, 0.06, "replayed: x", likely_s=0.05))
     assert gain.high_s == pytest.approx(0.05) and gain.beside_s == pytest.approx(0.01)
     assert worth(gain, ledger).endswith("up to 10.0 ms of it from other accounts")
 
 
-def test_one_rank_of_many_wins_nothing_outside_of_its_account() -> None:
+def test_one_rank_of_many_wins_nothing_outside_of_its_category() -> None:
     gain, _ = ranked(Gain(0.04, 0.06, "replayed: x", likely_s=0.05), clean_step_s=None)
     assert gain.high_s == gain.likely_s == pytest.approx(0.04) and not gain.beside_s
 
@@ -55,7 +55,7 @@ def test_a_trial_with_other_steps_wins_the_same_part_of_this_one() -> None:
 def test_no_fix_wins_more_than_its_finding() -> None:
     ledger = Ledger(SECONDS, Source("trace.json"), clean_step_s=0.1)
     whole = Gain(0.0, 0.09, "all of it")
-    finding = Finding("x", 0.9, (), cause="x", account=Account.LAUNCH_GAP, gain=whole, fixes=(Fix("do", whole),))
+    finding = Finding("x", 0.9, (), cause="x", category=Category.LAUNCH_GAP, gain=whole, fixes=(Fix("do", whole),))
     fix = rank([finding], ledger)[0].fixes[0]
     assert fix.gain is not None and fix.gain.high_s == pytest.approx(0.01)
 
@@ -64,10 +64,10 @@ def test_the_demo_promises_what_its_wait_holds_and_draws_the_replayed_step() -> 
     diagnosis = diagnose(str(REPO / "examples" / "traces" / "loader_slow"), cache=False)
     ledger, first = diagnosis.ledger, diagnosis.first
     assert ledger is not None and first is not None and first.gain is not None and first.gain.likely_s is not None
-    told = account_ends(ledger, Account.INPUT_WAIT)
+    told = category_ends(ledger, Category.INPUT_WAIT)
     assert told and f"({told})" in " ".join(to_text(diagnosis).split())
-    wait_s = ledger.seconds[Account.INPUT_WAIT]
+    wait_s = ledger.seconds[Category.INPUT_WAIT]
     assert wait_s <= first.gain.high_s <= wait_s * 1.02  # the replay finds 1 ms in other accounts, and says so
     assert first.gain.beside_s == pytest.approx(first.gain.high_s - wait_s)
-    assert ledger.whole_s - first.gain.likely_s > ledger.seconds[Account.COMPUTE]
+    assert ledger.whole_s - first.gain.likely_s > ledger.seconds[Category.COMPUTE]
     assert "replayed 56.3 ms (at worst 68.0 ms)" in to_html(diagnosis)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from stallwise.causes import all_rules
 from stallwise.doctor.examine import diagnose
-from stallwise.doctor.findings.clue import SPEAK_AGAINST, WHEN_SEEN
+from stallwise.doctor.findings.clue import AGAINST_CAUSE, WHEN_SEEN
 from stallwise.doctor.findings.diagnosis import SOMETHING_ELSE
 from stallwise.doctor.findings.finding import Finding
 from stallwise.doctor.gather import gather
@@ -66,9 +66,9 @@ def test_every_weight_of_a_clue_keeps_the_side_of_its_word() -> None:
     for rule in all_rules():
         for clue in rule.clues:
             held, denied = model().clues.get(clue_key(rule.cause, clue.says), (0.0, 0.0))
-            sign = -1.0 if clue.tells in SPEAK_AGAINST else 1.0
+            sign = -1.0 if clue.strength in AGAINST_CAUSE else 1.0
             assert sign * held >= 0.0 >= sign * denied, (rule.cause, clue.says)
-            if clue.tells.endswith(WHEN_SEEN):
+            if clue.strength.endswith(WHEN_SEEN):
                 assert denied == 0.0, (rule.cause, clue.says)
 
 

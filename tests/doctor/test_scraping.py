@@ -100,7 +100,7 @@ def test_a_calm_live_server_is_in_line_and_its_speed_is_not_claimed() -> None:
     assert (
         answer.state is State.HEALTHY
     )  # for itself: no model and no card, so nothing tells how fast a token could come
-    assert any("as fast as they could is not in this file" in p.says and not p.speaks_for_run for p in answer.proofs)
+    assert any("as fast as they could is not in this file" in p.says and not p.covers_run for p in answer.proofs)
 
 
 def test_a_server_that_hangs_is_given_up_with_a_sentence() -> None:

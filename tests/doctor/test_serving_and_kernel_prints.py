@@ -9,7 +9,7 @@ import pytest
 from stallwise.doctor.examine import diagnose
 from stallwise.doctor.findings.diagnosis import State
 from stallwise.evidence.artifact import Artifact
-from stallwise.evidence.ledger import Account
+from stallwise.evidence.ledger import Category
 from stallwise.readers.shapes.unwrap import plain
 
 MAIL = """From: a@example.org
@@ -98,8 +98,8 @@ def test_the_first_token_of_a_load_test_is_not_called_prefill(tmp_path: Path) ->
     )
     told = diagnose(_put(tmp_path, "bench.json", text))
     assert told.ledger is not None
-    assert told.ledger.seconds[Account.FIRST_TOKEN] == pytest.approx(9.0)
-    assert Account.PREFILL not in told.ledger.seconds
+    assert told.ledger.seconds[Category.FIRST_TOKEN] == pytest.approx(9.0)
+    assert Category.PREFILL not in told.ledger.seconds
 
 
 @pytest.mark.parametrize("grows", [True, False])

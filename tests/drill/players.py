@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from stallwise.doctor.catalogue import families
-from stallwise.drill.desk import handle
+from stallwise.drill.cause_profiles import cause_profiles
 from stallwise.drill.incident import EXACT
+from stallwise.drill.repl import handle
 from stallwise.drill.requests import artifacts
 from stallwise.drill.round import Round, start
 from stallwise.drill.scoring import Score
-from stallwise.drill.suspects import suspects
 from stallwise.units import Unit, show
 
 # How somebody asks whose English is not at home, for each kind.
@@ -64,12 +64,12 @@ class Knowledge:
 
     @property
     def cause(self) -> int:
-        return self.played.sheet.suspects.index(self.played.incident.cause) + 1
+        return self.played.form.causes.index(self.played.incident.cause) + 1
 
     @property
     def second(self) -> str:
         also = self.played.incident.also
-        return str(self.played.sheet.suspects.index(also[0]) + 1) if also else "none"
+        return str(self.played.form.causes.index(also[0]) + 1) if also else "none"
 
     @property
     def number(self) -> str:
@@ -78,20 +78,20 @@ class Knowledge:
 
     @property
     def fixes(self) -> list[int]:
-        real = [(c.place, n) for n, c in enumerate(self.played.sheet.fixes, start=1) if c.right]
+        real = [(c.place, n) for n, c in enumerate(self.played.form.fixes, start=1) if c.right]
         return [n for _, n in sorted(real)]
 
     @property
     def trap(self) -> int:
-        return next(n for n, c in enumerate(self.played.sheet.fixes, start=1) if c.trap)
+        return next(n for n, c in enumerate(self.played.form.fixes, start=1) if c.trap)
 
     @property
     def falsifier(self) -> int:
-        return next(n for n, c in enumerate(self.played.sheet.refuters, start=1) if c.right)
+        return next(n for n, c in enumerate(self.played.form.refuters, start=1) if c.right)
 
     @property
     def not_first(self) -> int:
-        return next(n for n, c in enumerate(self.played.sheet.first_moves, start=1) if c.right)
+        return next(n for n, c in enumerate(self.played.form.first_moves, start=1) if c.right)
 
 
 def say(played: Round, clock: Clock, line: str, otherwise: str = "") -> None:
@@ -140,7 +140,7 @@ def terse(seed: int, folder: Path) -> Score:
         str(know.not_first),
     ):
         say(played, clock, line)
-    say(played, clock, f"{suspects()[played.incident.cause].words[0]}, {know.number}")
+    say(played, clock, f"{cause_profiles()[played.incident.cause].words[0]}, {know.number}")
     say(played, clock, "1 2")
     return _end(played)
 
@@ -149,7 +149,7 @@ def non_native(seed: int, folder: Path) -> Score:
     """Everything in other words: requests, the cause, number words, decimal commas, ordinals."""
     played, clock = begin(seed, folder, "non_native")
     know = Knowledge(played)
-    known = suspects()[played.incident.cause]
+    known = cause_profiles()[played.incident.cause]
     say(played, clock, ODDLY[know.paper])
     say(played, clock, "commit")
     say(played, clock, f"{known.words[-1]} zero point nine five", f"{know.cause} 95%")
@@ -193,13 +193,13 @@ def hedger(seed: int, folder: Path) -> Score:
     """Right paper, right arithmetic, no decision: the truth is one of four."""
     played, clock = begin(seed, folder, "hedger")
     know = Knowledge(played)
-    others = [n for n in range(1, len(played.sheet.suspects) + 1) if n != know.cause][:3]
+    others = [n for n in range(1, len(played.form.causes) + 1) if n != know.cause][:3]
     say(played, clock, f"ask {artifacts()[know.paper].what}")
     say(played, clock, "commit")
     say(played, clock, "; ".join(f"{n} 25%" for n in (know.cause, *others)))
     for line in (know.second, know.number, " ".join(map(str, know.fixes)), str(know.falsifier), str(know.not_first)):
         say(played, clock, line)
-    say(played, clock, f"it may be {suspects()[played.incident.cause].words[0]} or something else, {know.number}")
+    say(played, clock, f"it may be {cause_profiles()[played.incident.cause].words[0]} or something else, {know.number}")
     say(played, clock, "1 2")
     return _end(played)
 
@@ -219,7 +219,7 @@ def shotgun(seed: int, folder: Path) -> Score:
         str(know.not_first),
     ):
         say(played, clock, line)
-    say(played, clock, f"{suspects()[played.incident.cause].words[0]}, {know.number}")
+    say(played, clock, f"{cause_profiles()[played.incident.cause].words[0]}, {know.number}")
     say(played, clock, "1 2")
     return _end(played)
 
@@ -227,7 +227,7 @@ def shotgun(seed: int, folder: Path) -> Score:
 def bluffer(seed: int, folder: Path) -> Score:
     """No papers, full confidence, in the right corner at best."""
     played, clock = begin(seed, folder, "bluffer")
-    family = [n for n, c in enumerate(played.sheet.suspects, start=1) if families()[c] == played.incident.family]
+    family = [n for n, c in enumerate(played.form.causes, start=1) if families()[c] == played.incident.family]
     say(played, clock, "think obviously I have seen this a hundred times")
     say(played, clock, f"commit {family[seed % len(family)]} 97%")
     for line in ("none", _some_number(played, 100), "1 2", "1", "1"):
@@ -241,7 +241,7 @@ def parrot(seed: int, folder: Path) -> Score:
     """The same words to every question."""
     played, clock = begin(seed, folder, "parrot")
     say(played, clock, "commit 1 100%")
-    for line in ("2", _some_number(played, 42), "1 2 3 4 5 6"[: 2 * len(played.sheet.fixes) - 1], "4", "4"):
+    for line in ("2", _some_number(played, 42), "1 2 3 4 5 6"[: 2 * len(played.form.fixes) - 1], "4", "4"):
         say(played, clock, line)
     say(played, clock, "increase batch size, add GPUs, raise occupancy, bandwidth memory NCCL overlap")
     say(played, clock, "all")
@@ -256,8 +256,8 @@ def trap_taker(seed: int, folder: Path) -> Score:
     say(played, clock, f"commit {know.cause} 95%")
     for line in (know.second, know.number, " ".join(map(str, [know.trap, *know.fixes])), str(know.falsifier)):
         say(played, clock, line)
-    say(played, clock, str(know.not_first % len(played.sheet.first_moves) + 1))
-    say(played, clock, f"{suspects()[played.incident.cause].words[0]}, {know.number}")
+    say(played, clock, str(know.not_first % len(played.form.first_moves) + 1))
+    say(played, clock, f"{cause_profiles()[played.incident.cause].words[0]}, {know.number}")
     say(played, clock, "1 2")
     return _end(played)
 

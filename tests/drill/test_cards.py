@@ -15,10 +15,10 @@ import pytest
 from click.testing import CliRunner
 
 from stallwise.drill.anki import to_anki
+from stallwise.drill.card_review import CardReview
 from stallwise.drill.check import KINDS, Check
 from stallwise.drill.deck import LEVELS, Card, all_cards
 from stallwise.drill.progress import Progress
-from stallwise.drill.sitting import Sitting
 from stallwise.errors import BadRequest, UnreadableInput
 from stallwise.surfaces.cli.drill import command
 from tests.shared_data import shared
@@ -101,8 +101,8 @@ def graded(kind: str, deserved: str) -> Iterator[tuple[Card, int, str]]:
         yield from ((card, place, form.format(**forms)) for form in GRADED[kind][deserved])
 
 
-def sit(card: Card, seed: int, text: str) -> Sitting:
-    sitting = Sitting(card, seed)
+def sit(card: Card, seed: int, text: str) -> CardReview:
+    sitting = CardReview(card, seed)
     sitting.answer("said in my own words")
     sitting.answer(text)
     if sitting.stage == "ticks":
@@ -121,7 +121,7 @@ def test_right_answers_pass_and_wrong_ones_are_asked_again(kind: str) -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_cannot_be_understood_is_asked_back_and_costs_nothing(kind: str) -> None:
     for card, seed, text in graded(kind, "asked_again"):
-        sitting = Sitting(card, seed)
+        sitting = CardReview(card, seed)
         sitting.answer("")
         with pytest.raises(BadRequest) as problem:
             sitting.answer(text)
@@ -131,11 +131,11 @@ def test_what_cannot_be_understood_is_asked_back_and_costs_nothing(kind: str) ->
 @pytest.mark.parametrize("card", all_cards(), ids=lambda c: c.id)
 def test_no_prose_gives_a_mark_by_itself(card: Card) -> None:
     """The model answer with a wrong check is again; silence with a right check is a pass."""
-    sitting = Sitting(card)
+    sitting = CardReview(card)
     sitting.answer(card.answer)
     sitting.answer("skip")
     assert sitting.verdict == "again"
-    quiet = Sitting(card)
+    quiet = CardReview(card)
     quiet.answer("")
     right = {
         "number": lambda: (
@@ -152,7 +152,7 @@ def test_prose_of_known_quality_moves_no_mark_and_hints_follow_meaning() -> None
     found: Counter[tuple[str, str]] = Counter()
     for answer in PROSE:
         card = CARDS[answer["card"]]
-        sitting = Sitting(card)
+        sitting = CardReview(card)
         sitting.answer(answer["text"])
         missing = len(sitting.hints())
         found[(answer["half"], answer["quality"])] += len(card.must) - missing
@@ -166,7 +166,7 @@ def test_prose_of_known_quality_moves_no_mark_and_hints_follow_meaning() -> None
 
 def test_strong_needs_every_idea_ticked() -> None:
     card = CARDS["bubble"]
-    sitting = Sitting(card)
+    sitting = CardReview(card)
     sitting.answer("seven over thirty-nine")
     assert "right" in sitting.answer("17,9 %")
     sitting.answer("1 2")

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from stallwise.drill import scoring
-from stallwise.drill.desk import handle, opening
+from stallwise.drill.repl import handle, opening
 from stallwise.drill.round import start
 from tests.drill.players import Clock
 

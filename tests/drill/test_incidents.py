@@ -11,13 +11,13 @@ import pytest
 
 from stallwise.causes import all_rules
 from stallwise.drill.artifacts.rng import Rng
+from stallwise.drill.cause_profiles import cause_profiles
 from stallwise.drill.digest import digest
 from stallwise.drill.generate import CLASSICS, incident, incident_of
 from stallwise.drill.hints import numbers
 from stallwise.drill.incident import EXACT, Incident, model_answer
 from stallwise.drill.requests import artifacts
 from stallwise.drill.scenarios import authors
-from stallwise.drill.suspects import suspects
 
 FOUND = 0.95
 # Planted where nothing is broken: the verdict is not "sick", and the cause stands first among what binds or explains.
@@ -84,8 +84,12 @@ def test_worlds_are_whole() -> None:
         assert case.deciding and "note" in case.kinds and "changes" in case.kinds, case.cause
         assert len(case.kinds) >= (4 if case.source else 6) and set(case.kinds) <= set(artifacts()), case.cause
         assert case.cause.replace("-", " ") not in case.setup.lower(), case.cause
-        assert case.blamed and case.blamed != case.cause and case.blamed not in suspects()[case.cause].near
-        assert suspects()[case.blamed].says in case.of("note")[0].text
+        assert (
+            case.rumoured_cause
+            and case.rumoured_cause != case.cause
+            and case.rumoured_cause not in cause_profiles()[case.cause].near
+        )
+        assert cause_profiles()[case.rumoured_cause].says in case.of("note")[0].text
         assert all(e.hearsay == (e.kind == "note") for e in case.exhibits)
 
 

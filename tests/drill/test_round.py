@@ -14,21 +14,21 @@ from hypothesis import strategies as st
 
 from stallwise.causes import all_rules
 from stallwise.doctor.catalogue import families
-from stallwise.drill import door
+from stallwise.drill import session_api
+from stallwise.drill.answer_form import WEIGHED
 from stallwise.drill.artifacts.rng import Rng
-from stallwise.drill.board import board
 from stallwise.drill.calculator import calculate
+from stallwise.drill.cause_profiles import cause_profiles, chosen
 from stallwise.drill.commitments import lines_meant, probabilities
-from stallwise.drill.desk import handle, opening
+from stallwise.drill.debrief import contradicted, hints
 from stallwise.drill.examiner import comment, transcript
 from stallwise.drill.generate import CLASSICS, incident
 from stallwise.drill.journal import Played
+from stallwise.drill.leaderboard import leaderboard
 from stallwise.drill.quantity import typed
+from stallwise.drill.repl import handle, opening
 from stallwise.drill.requests import artifacts, meant
 from stallwise.drill.round import HARD_STOP_S, Round, load, start
-from stallwise.drill.sheet import WEIGHED
-from stallwise.drill.suspects import chosen, suspects
-from stallwise.drill.telling import contradicted, hints
 from stallwise.errors import BadRequest, StallwiseError
 from stallwise.evidence import capture
 from stallwise.physics.specs.hardware import gpu
@@ -99,7 +99,7 @@ def test_papers_cost_minutes_once_and_absent_ones_a_minute(tmp_path: Path) -> No
     assert absent.absent == ("ncu",) and absent.minutes == 1 and played.minutes == 7
     assert played.ask("nvidia-smi and dmesg").minutes == 4
     unknown = played.ask("the weather")
-    assert not unknown.papers and not unknown.absent and played.minutes == 11
+    assert not unknown.exhibits and not unknown.absent and played.minutes == 11
     told = handle(played, "can I see nsight compute")
     assert "There is no such thing here" in told.says and "times by rank" in told.says
 
@@ -146,7 +146,7 @@ def test_an_answer_is_final_and_an_empty_one_is_none(tmp_path: Path) -> None:
         played.commit("   ")
     played.commit("1 90%")
     played.commit("none")
-    assert played.stage == "number" and played.said.second == ""
+    assert played.stage == "number" and played.commitments.second == ""
     for bad in ("a lot", "12 GB", "between 2 and 3"):
         with pytest.raises(BadRequest):
             played.commit(bad)
@@ -158,8 +158,8 @@ def test_a_misunderstood_cause_can_be_taken_back_once_and_at_once(tmp_path: Path
     handle(played, "commit 1 90%")
     assert "taken back" in handle(played, "undo").says and played.stage == "cause"
     handle(played, "2 80%")
-    assert played.said.cause == {played.sheet.suspects[1]: 0.8}
-    assert load(tmp_path / "r.jsonl", clock).said == played.said
+    assert played.commitments.cause == {played.form.causes[1]: 0.8}
+    assert load(tmp_path / "r.jsonl", clock).commitments == played.commitments
     handle(played, "none")
     assert "an answer is final" in handle(played, "undo").says
 
@@ -172,8 +172,8 @@ def test_causes_in_peoples_words_are_right_or_asked_back_never_another() -> None
     for place, (cause, text) in enumerate(SAID):
         apart = [
             c
-            for c in suspects()
-            if families()[c] in WEIGHED[families()[cause]] and c != cause and c not in suspects()[cause].near
+            for c in cause_profiles()
+            if families()[c] in WEIGHED[families()[cause]] and c != cause and c not in cause_profiles()[cause].near
         ]
         found = chosen(text, (cause, *Rng(place).some(apart, 7)))
         verdicts.append("right" if found == cause else "asked back" if found is None else f"{text}: {found}")
@@ -224,21 +224,23 @@ def test_whatever_is_typed_is_understood_or_answered_by_a_sentence(text: str) ->
 
 
 def test_every_cause_has_a_name_a_remedy_a_refutation_and_a_trap() -> None:
-    assert set(suspects()) == {r.cause for r in all_rules()}
-    for cause, known in suspects().items():
+    assert set(cause_profiles()) == {r.cause for r in all_rules()}
+    for cause, known in cause_profiles().items():
         assert known.says and known.fix and known.refuted and known.trap and len(known.words) >= 3, cause
-        assert cause not in known.near and known.near <= set(suspects())
+        assert cause not in known.near and known.near <= set(cause_profiles())
         assert known.trap != known.fix
     for field in ("says", "refuted"):
-        texts = [getattr(k, field) for k in suspects().values()]
+        texts = [getattr(k, field) for k in cause_profiles().values()]
         assert len(set(texts)) == len(texts)
 
 
 def test_most_words_of_a_cause_name_it_among_all_others() -> None:
-    every = tuple(suspects())
-    wrong = [(w, found) for c, k in suspects().items() for w in k.words if (found := chosen(w, every)) not in (c, None)]
-    right = sum(chosen(w, every) == c for c, k in suspects().items() for w in k.words)
-    count = sum(len(k.words) for k in suspects().values())
+    every = tuple(cause_profiles())
+    wrong = [
+        (w, found) for c, k in cause_profiles().items() for w in k.words if (found := chosen(w, every)) not in (c, None)
+    ]
+    right = sum(chosen(w, every) == c for c, k in cause_profiles().items() for w in k.words)
+    count = sum(len(k.words) for k in cause_profiles().values())
     assert len(wrong) <= 0.01 * count, wrong
     assert right >= 0.85 * count
 
@@ -281,9 +283,9 @@ def committed(played: Round, cause: str, told: str, ticks: str) -> Round:
 
 def test_ticks_that_contradict_the_commitments_are_pointed_out_and_do_not_count(tmp_path: Path) -> None:
     played, _ = begun(tmp_path)
-    wrong = next(n for n, c in enumerate(played.sheet.suspects, start=1) if c != "straggler-rank")
+    wrong = next(n for n, c in enumerate(played.form.causes, start=1) if c != "straggler-rank")
     committed(played, f"{wrong} 90%", "it was of course the slow node, 2.1 times", "all")
-    against = [contradicted(i, played.said, played.incident, played.sheet) for i in played.ideas]
+    against = [contradicted(i, played.commitments, played.incident, played.form) for i in played.ideas]
     assert against[0] and not any(against[1:])
     part = next(p for p in played.score().parts if p.heading == "communication")
     assert part.points == pytest.approx(4.0) and "4 agree" in part.why
@@ -331,7 +333,7 @@ def test_an_examiner_gets_the_transcript_and_changes_no_grade(tmp_path: Path) ->
 def test_the_same_seed_is_the_same_round_for_everybody(tmp_path: Path) -> None:
     one, _ = begun(tmp_path, 3021)
     two = start(3021, Clock(), tmp_path / "other.jsonl")
-    assert one.sheet == two.sheet and one.menu == two.menu and opening(one) == opening(two)
+    assert one.form == two.form and one.menu == two.menu and opening(one) == opening(two)
 
 
 def test_the_board_keeps_the_best_of_each_incident_and_names_what_is_lost() -> None:
@@ -345,31 +347,31 @@ def test_the_board_keeps_the_best_of_each_incident_and_names_what_is_lost() -> N
             {"efficiency": efficiency, "calibration": 30, "correctness": 35, "communication": 5},
         )
 
-    found = board([played(1, 50, 0), played(1, 80, 10), played(2, 70, 0)])
+    found = leaderboard([played(1, 50, 0), played(1, 80, 10), played(2, 70, 0)])
     assert [(r.seed, r.points) for r in found.best] == [(1, 80), (2, 70)]
     assert found.played == 3 and found.weakest == "efficiency" and found.mean_before is None
-    assert board([]).weakest == ""
+    assert leaderboard([]).weakest == ""
 
 
 def test_the_page_plays_a_round_to_its_score(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
-    assert len(door.scenarios()) == 9
-    opened = door.start("6")
+    assert len(session_api.scenarios()) == 9
+    opened = session_api.start("6")
     assert "340 ms" in opened["says"] and opened["form"]["stage"] == "papers" and not opened["over"]
     session = opened["session"]
-    assert "cross_pod_bandwidth" in door.reply(session, "ask nccl-tests across pods")["says"]
+    assert "cross_pod_bandwidth" in session_api.reply(session, "ask nccl-tests across pods")["says"]
     with pytest.raises(BadRequest):
-        door.examined(session)
-    door._OPEN.clear()  # the server was restarted
-    asked = door.reply(session, "commit")
+        session_api.examined(session)
+    session_api._OPEN.clear()  # the server was restarted
+    asked = session_api.reply(session, "commit")
     assert asked["form"]["stage"] == "cause" and len(asked["form"]["lines"]) == 8
     while not asked["over"]:
         assert asked["form"]["stage"]
-        asked = door.reply(session, "skip")
+        asked = session_api.reply(session, "skip")
     assert "FAIL" in asked["says"] and "collective-topology-cliff" in asked["says"] and asked["form"] is None
-    assert door.examined(session)["grades"]["level"] == "fail"
+    assert session_api.examined(session)["grades"]["level"] == "fail"
     for bad in ("../../etc/passwd", "1-2"):
         with pytest.raises(BadRequest):
-            door.reply(bad, "help")
+            session_api.reply(bad, "help")
     with pytest.raises(BadRequest):
-        door.start("0")
+        session_api.start("0")

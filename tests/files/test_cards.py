@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.files.said import said_of
+from tests.files.stated import stated_of
 
 TABLE = """\
 Tue Nov 18 10:00:00 2025
@@ -27,7 +27,7 @@ def card(
 
 
 def test_idle_cards_are_called_idle_with_their_numbers(tmp_path: Path) -> None:
-    said = said_of(tmp_path, "smi.txt", TABLE + card(0) + card(1, temp="37C", power="74W"))
+    said = stated_of(tmp_path, "smi.txt", TABLE + card(0) + card(1, temp="37C", power="74W"))
     assert said.state == "healthy" and said.first == "none"
     for words in ("2 NVIDIA H100 80GB HBM3 idle", "0% busy", "71-74 W of 700 W", "35-37 C", "0 uncorrected ECC errors"):
         assert words in said.text
@@ -37,25 +37,25 @@ def test_idle_cards_are_called_idle_with_their_numbers(tmp_path: Path) -> None:
 
 def test_one_idle_card_with_work_in_its_memory_beside_busy_ones_is_said(tmp_path: Path) -> None:
     busy = [card(i, temp="61C", power="650W", used="70000MiB", load="99%") for i in range(3)]
-    said = said_of(tmp_path, "smi.txt", TABLE + "".join(busy) + card(3, used="70000MiB"))
+    said = stated_of(tmp_path, "smi.txt", TABLE + "".join(busy) + card(3, used="70000MiB"))
     assert said.state == "unclear" and "GPU 3 is idle with 70000 MiB held while 3 other cards are busy" in said.text
 
 
 def test_an_empty_card_beside_busy_ones_is_counted_and_no_fault(tmp_path: Path) -> None:
-    said = said_of(
+    said = stated_of(
         tmp_path, "smi.txt", TABLE + card(0, temp="61C", power="650W", used="70000MiB", load="99%") + card(1)
     )
     assert said.state == "healthy" and "(1 of them idle)" in said.text
 
 
 def test_uncorrected_errors_in_the_table_are_never_health(tmp_path: Path) -> None:
-    said = said_of(tmp_path, "smi.txt", TABLE + card(0) + card(1, ecc="3"))
+    said = stated_of(tmp_path, "smi.txt", TABLE + card(0) + card(1, ecc="3"))
     assert said.state == "sick" and said.first == "gpu-memory-errors"
 
 
 def test_a_lost_card_is_never_health(tmp_path: Path) -> None:
     lost = card(1, temp="ERR!", power="ERR!", load="ERR!", ecc="ERR!").replace("700W", "ERR!")
-    said = said_of(tmp_path, "smi.txt", TABLE + card(0) + lost)
+    said = stated_of(tmp_path, "smi.txt", TABLE + card(0) + lost)
     assert said.state == "sick" and said.first == "gpu-fell-off-bus"
 
 
@@ -63,7 +63,7 @@ def test_memory_that_a_card_does_not_report_hides_nothing_else(tmp_path: Path) -
     row = (
         card(0, temp="46C", power="5W").replace("    4MiB /  81559MiB", "Not Supported       ").replace("700W", " N/A")
     )
-    said = said_of(tmp_path, "smi.txt", TABLE + row)
+    said = stated_of(tmp_path, "smi.txt", TABLE + row)
     assert said.state == "healthy" and "0% busy, 5 W, 46 C" in said.text
 
 
@@ -114,7 +114,7 @@ def query(**changed: object) -> str:
 
 
 def test_clear_reasons_are_no_suspicion_of_throttling(tmp_path: Path) -> None:
-    said = said_of(tmp_path, "q.txt", query())
+    said = stated_of(tmp_path, "q.txt", query())
     assert said.state == "healthy"
     for words in (
         "98% busy",
@@ -129,12 +129,12 @@ def test_clear_reasons_are_no_suspicion_of_throttling(tmp_path: Path) -> None:
 
 
 def test_a_thermal_slowdown_under_load_is_found(tmp_path: Path) -> None:
-    said = said_of(tmp_path, "q.txt", query(heat="Active", temp=92, clock=900))
+    said = stated_of(tmp_path, "q.txt", query(heat="Active", temp=92, clock=900))
     assert said.state == "sick" and said.first == "thermal-throttle"
 
 
 def test_a_power_cap_on_an_idle_card_means_nothing(tmp_path: Path) -> None:
-    said = said_of(tmp_path, "q.txt", query(cap="Active", load=0, temp=28, power=15, clock=210))
+    said = stated_of(tmp_path, "q.txt", query(cap="Active", load=0, temp=28, power=15, clock=210))
     assert said.state == "healthy" and "SW power cap (far below" in said.text and "idle" in said.text
 
 
@@ -150,7 +150,7 @@ def samples(loads: list[int]) -> str:
 
 
 def test_a_card_that_works_now_and_then_is_not_called_well(tmp_path: Path) -> None:
-    said = said_of(tmp_path, "gpu.csv", samples(([2] * 7 + [95] * 3) * 12))
+    said = stated_of(tmp_path, "gpu.csv", samples(([2] * 7 + [95] * 3) * 12))
     assert said.state == "unclear"
     assert (
         "at least half busy in 30% of 120 samples" in said.text and "what it waits for is not in this file" in said.text
@@ -159,7 +159,7 @@ def test_a_card_that_works_now_and_then_is_not_called_well(tmp_path: Path) -> No
 
 
 def test_a_busy_recording_says_its_numbers_in_any_encoding(tmp_path: Path) -> None:
-    said = said_of(tmp_path, "gpu.csv", samples([96] * 120).encode("utf-16"))
+    said = stated_of(tmp_path, "gpu.csv", samples([96] * 120).encode("utf-16"))
     assert said.state == "healthy" and "96% busy" in said.text and "9900 of 11264 MiB" in said.text
 
 
@@ -167,26 +167,26 @@ def test_a_list_of_processes_alone_tells_nothing_of_the_cards(tmp_path: Path) ->
     text = (
         "pid, process_name, gpu_uuid, used_gpu_memory [MiB]\n11, python, GPU-1, 700 MiB\n12, python, GPU-1, 300 MiB\n"
     )
-    said = said_of(tmp_path, "apps.csv", text)
+    said = stated_of(tmp_path, "apps.csv", text)
     assert said.state == "unclear" and "1000 MiB held" in said.text
 
 
 def test_processes_of_one_card_add_up(tmp_path: Path) -> None:
     head = "# gpu pid type sm mem enc dec command\n# Idx # C/G % % % % name\n"
     moment = "0 11 C 45 10 - - python\n0 12 C 46 10 - - python\n1 - - - - - - -\n"
-    said = said_of(tmp_path, "pmon.txt", head + moment * 2)
+    said = stated_of(tmp_path, "pmon.txt", head + moment * 2)
     assert "GPU 0: 91% busy" in said.text and "GPU 1: 0% busy" in said.text
 
 
 def test_dcgmi_dmon_is_read_by_its_own_names(tmp_path: Path) -> None:
     text = "#Entity   GPUTL  POWER     TMPTR  SMCLK\nID                 W         C\nGPU 0     98     651.2     61     1980\nGPU 1     97     645.0     63     1980\n"
-    said = said_of(tmp_path, "dmon.txt", text)
+    said = stated_of(tmp_path, "dmon.txt", text)
     assert said.state == "unclear" and "97-98% busy, 645-651 W, 61-63 C, 1980 MHz" in said.text
 
 
 def test_a_blank_of_dcgm_is_no_temperature(tmp_path: Path) -> None:
     text = 'DCGM_FI_DEV_GPU_UTIL{gpu="0"} 97\nDCGM_FI_DEV_GPU_TEMP{gpu="0"} 61\nDCGM_FI_DEV_POWER_USAGE{gpu="0"} 9223372036854775794\n'
-    said = said_of(tmp_path, "page.prom", text)
+    said = stated_of(tmp_path, "page.prom", text)
     assert said.state == "healthy" and "97% busy, 61 C" in said.text and " W," not in said.text.split("next")[0]
 
 
@@ -201,16 +201,16 @@ GPU  Temp (DieEdge)  AvgPwr  SCLK     MCLK     Fan   Perf  PwrCap  VRAM%  GPU%
 
 
 def test_rocm_smi_table(tmp_path: Path) -> None:
-    said = said_of(tmp_path, "rocm.txt", ROCM.format(temp="35.0c", power="40.0W", clock="800Mhz", load="0%"))
+    said = stated_of(tmp_path, "rocm.txt", ROCM.format(temp="35.0c", power="40.0W", clock="800Mhz", load="0%"))
     assert said.state == "healthy" and "2 AMD GPU idle" in said.text and "40-41 W of 300 W" in said.text
     assert "rocm-smi --showuse" in said.text and "nvidia-smi" not in said.text
 
 
 def test_rocm_smi_json_whole_and_cut(tmp_path: Path) -> None:
     one = '{"Temperature (Sensor edge) (C)": "45.0", "Average Graphics Package Power (W)": "92.0", "GPU use (%)": "0"}'
-    whole = said_of(tmp_path, "rocm.json", f'{{"card0": {one}, "card1": {one}}}')
+    whole = stated_of(tmp_path, "rocm.json", f'{{"card0": {one}, "card1": {one}}}')
     assert whole.state == "healthy" and "92 W, 45 C" in whole.text
-    cut = said_of(tmp_path, "cut.json", f'{{"card0": {one}, "card1": {one[:40]}')
+    cut = stated_of(tmp_path, "cut.json", f'{{"card0": {one}, "card1": {one[:40]}')
     assert cut.state == "unclear" and "cut off" in cut.text and "92 W, 45 C" in cut.text
 
 
@@ -224,5 +224,5 @@ def test_half_a_report_in_xml_says_what_was_lost(tmp_path: Path, part: float) ->
         + "".join(gpu.format(f"0000000{i}:00:00.0") for i in range(4))
         + "</nvidia_smi_log>\n"
     )
-    said = said_of(tmp_path, "smi.xml", text[: int(len(text) * part)])
+    said = stated_of(tmp_path, "smi.xml", text[: int(len(text) * part)])
     assert said.state == "unclear"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.files.said import said_of
+from tests.files.stated import stated_of
 
 LEGEND = "\nLegend:\n\n  X    = Self\n  SYS  = Connection traversing PCIe as well as the SMP interconnect between NUMA nodes\n  NV#  = Connection traversing a bonded set of # NVLinks\n\nNIC Legend:\n\n  NIC0: mlx5_0\n"
 
@@ -31,7 +31,7 @@ def matrix(kinds: list[list[str]], nics: list[str] | None = None, rows: int | No
 
 
 def test_every_pair_joined_by_nvlink_is_in_line(tmp_path: Path) -> None:
-    said = said_of(tmp_path, "topo.txt", matrix([["NV18"] * 4] * 4, ["PIX", "PIX", "SYS", "SYS"]))
+    said = stated_of(tmp_path, "topo.txt", matrix([["NV18"] * 4] * 4, ["PIX", "PIX", "SYS", "SYS"]))
     assert said.state == "healthy"
     for words in (
         "4 GPUs, every pair NV18",
@@ -43,18 +43,18 @@ def test_every_pair_joined_by_nvlink_is_in_line(tmp_path: Path) -> None:
 
 
 def test_the_legend_is_no_evidence(tmp_path: Path) -> None:
-    said = said_of(tmp_path, "topo.txt", matrix([["SYS"] * 2] * 2))
+    said = stated_of(tmp_path, "topo.txt", matrix([["SYS"] * 2] * 2))
     assert said.state == "unclear" and "every pair SYS (no NVLink)" in said.text and "nvlink -s" not in said.text
 
 
 def test_one_gpu_that_no_nvlink_reaches_is_said(tmp_path: Path) -> None:
     kinds = [["SYS" if 3 in (i, j) else "NV12" for j in range(4)] for i in range(4)]
-    said = said_of(tmp_path, "topo.txt", matrix(kinds))
+    said = stated_of(tmp_path, "topo.txt", matrix(kinds))
     assert said.state == "unclear" and "GPU3 reaches the others over no NVLinks where they have 12" in said.text
 
 
 def test_a_matrix_that_is_cut_is_no_proof(tmp_path: Path) -> None:
-    said = said_of(tmp_path, "topo.txt", matrix([["NV18"] * 4] * 4, rows=2).split("\nLegend")[0])
+    said = stated_of(tmp_path, "topo.txt", matrix([["NV18"] * 4] * 4, rows=2).split("\nLegend")[0])
     assert said.state == "unclear" and "no row of GPU2, GPU3" in said.text
 
 
@@ -72,21 +72,21 @@ def links(errors: int = 0, down: int = 0, cards: int = 2) -> str:
 
 
 def test_links_that_are_up_without_errors_are_in_line(tmp_path: Path) -> None:
-    said = said_of(tmp_path, "nvlink.txt", links())
+    said = stated_of(tmp_path, "nvlink.txt", links())
     assert said.state == "healthy"
     assert "8 NVLinks of 2 GPUs, 8 up at 26.562 GB/s, 0 down, 0 errors counted (crc errors, replay errors)" in said.text
 
 
 def test_a_link_that_is_down_on_one_card_alone_is_a_fault(tmp_path: Path) -> None:
-    said = said_of(tmp_path, "nvlink.txt", links(down=1))
+    said = stated_of(tmp_path, "nvlink.txt", links(down=1))
     assert said.state == "sick" and said.first == "nvlink-fault"
 
 
 def test_many_replays_are_never_health(tmp_path: Path) -> None:
-    said = said_of(tmp_path, "nvlink.txt", links(errors=5000))
+    said = stated_of(tmp_path, "nvlink.txt", links(errors=5000))
     assert said.state == "sick" and said.first == "nvlink-fault" and "replay errors of link 2" in said.text
 
 
 def test_links_that_are_all_down_are_said(tmp_path: Path) -> None:
-    said = said_of(tmp_path, "nvlink.txt", links(down=4).replace("26.562 GB/s", "<inactive>"))
+    said = stated_of(tmp_path, "nvlink.txt", links(down=4).replace("26.562 GB/s", "<inactive>"))
     assert said.state == "unclear" and "no NVLink is up" in said.text

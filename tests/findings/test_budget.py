@@ -15,15 +15,15 @@ from stallwise.errors import BadRequest
 from stallwise.evidence.catalog import memory, run, serving
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact, Scope, Series, Source
-from stallwise.evidence.ledger import Account, Ledger
+from stallwise.evidence.ledger import Category, Ledger
 
 SOURCE = Source("trace.json")
 
 
 def diagnosis() -> Diagnosis:
     evidence = Evidence()
-    ledger = Ledger({Account.COMPUTE: 0.08, Account.COMMUNICATION: 0.02}, SOURCE)
-    late = Ledger({Account.COMPUTE: 0.06, Account.COMMUNICATION: 0.04}, SOURCE, Scope(rank=3))
+    ledger = Ledger({Category.COMPUTE: 0.08, Category.COMMUNICATION: 0.02}, SOURCE)
+    late = Ledger({Category.COMPUTE: 0.06, Category.COMMUNICATION: 0.04}, SOURCE, Scope(rank=3))
     evidence.add(
         [
             ledger,
@@ -106,7 +106,7 @@ def test_fail_on_what_nobody_knows_is_refused_with_what_is_accepted(wanted: str)
 def test_the_step_of_a_check_is_the_step_of_the_diagnosis() -> None:
     """A record whose usual step is 53 ms and whose mean step, of which the ledger tells every second, is 63.8 ms."""
     told = diagnosis()
-    ledger = Ledger({Account.COMPUTE: 0.004, Account.INPUT_WAIT: 0.0598}, SOURCE)
+    ledger = Ledger({Category.COMPUTE: 0.004, Category.INPUT_WAIT: 0.0598}, SOURCE)
     told.evidence.add([ledger, Series(run.STEP_TIME, np.arange(5.0), np.full(5, 0.053), SOURCE)])
     whole = Diagnosis("x", State.SICK, told.ranked, told.findings, ledger, told.evidence)
     seen = judge(read_budgets(tomllib.loads('[budgets]\nstep_time = "60ms"')), whole)[0]

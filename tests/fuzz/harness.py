@@ -25,7 +25,7 @@ from pathlib import Path
 from stallwise.doctor.examine import diagnose
 from stallwise.doctor.findings.diagnosis import Diagnosis
 from stallwise.errors import StallwiseError
-from stallwise.evidence import contained
+from stallwise.evidence import error_boundary
 from stallwise.evidence.limits import Limits, OutOfTime, at_most, at_most_of_work
 from stallwise.render.ci import findings_junit, findings_sarif
 from stallwise.render.html import to_html
@@ -87,14 +87,14 @@ class Fuzz:
         self._base: dict[str, bool | None] = {}
         self._messages = sample_messages()
         self._failed: list[BaseException] = []
-        real = contained.failure_of
+        real = error_boundary.failure_of
 
         def watched(who: str, error: BaseException, seconds: float = 0.0) -> StallwiseError:
             if not isinstance(error, (StallwiseError, OutOfTime)):
                 self._failed.append(error)
             return real(who, error, seconds)
 
-        for module in (contained, __import__("stallwise.doctor.reading", fromlist=["x"])):
+        for module in (error_boundary, __import__("stallwise.doctor.reading", fromlist=["x"])):
             module.failure_of = watched  # type: ignore[attr-defined]
 
     def _picked(self, r: random.Random, target: str) -> tuple[str, bytes, Path | None]:

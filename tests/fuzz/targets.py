@@ -17,7 +17,7 @@ from stallwise.readers import all_readers
 from stallwise.readers.records.plain_rows import plainly
 from stallwise.readers.shapes import all_shapes
 from stallwise.readers.shapes.unwrap import plain
-from stallwise.readers.text.book import book
+from stallwise.readers.text.message_patterns import message_patterns
 from tests.fuzz.tally import Told, place_of
 
 Target = Callable[[Path, Told], Hashable]
@@ -71,5 +71,7 @@ def messages_and_words(path: Path, told: Told) -> Hashable:
 
 def sample_messages() -> list[bytes]:
     """Logs made of the lines that the book of messages was judged by: the seeds of its own fuzzing."""
-    lines = [sample.encode() for signature in book() for sample in (*signature.samples, *signature.not_samples)]
+    lines = [
+        sample.encode() for signature in message_patterns() for sample in (*signature.samples, *signature.not_samples)
+    ]
     return [b"\n".join(lines[at : at + 12]) + b"\n" for at in range(0, len(lines), 12)]

@@ -12,7 +12,7 @@ import click
 import pytest
 
 from stallwise.doctor import reading
-from stallwise.evidence import contained
+from stallwise.evidence import error_boundary
 from stallwise.readers import engine_iterations
 from stallwise.surfaces.cli import causes
 from tests.fuzz import commands, harness, many
@@ -30,7 +30,9 @@ def as_users_run_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
     monkeypatch.setenv("STALLWISE_CACHE", "off")
     monkeypatch.delenv("STALLWISE_DEBUG", raising=False)
-    monkeypatch.setattr(contained, "failure_of", contained.failure_of)  # the harness watches it; put back afterwards
+    monkeypatch.setattr(
+        error_boundary, "failure_of", error_boundary.failure_of
+    )  # the harness watches it; put back afterwards
     monkeypatch.setattr(reading, "failure_of", reading.failure_of)
 
 

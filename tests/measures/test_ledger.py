@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stallwise.doctor.measures import measure_timeline
-from stallwise.doctor.measures._step_book import book_of
+from stallwise.doctor.measures._step_index import step_index
 from stallwise.evidence.fact import Source
-from stallwise.evidence.ledger import Account
+from stallwise.evidence.ledger import Category
 from stallwise.evidence.timeline import NO_ID, Kind, Lane, Timeline
 from tests.measures.scripted_run import ScriptedRun
 
@@ -62,16 +62,16 @@ def timeline_of(rows: list[tuple[int, int, int, int, int]]) -> Timeline:
 
 @settings(max_examples=150, deadline=None)
 @given(events)
-def test_accounts_partition_each_step(rows: list[tuple[int, int, int, int, int]]) -> None:
-    book = book_of(timeline_of(rows))
+def test_categories_partition_each_step(rows: list[tuple[int, int, int, int, int]]) -> None:
+    book = step_index(timeline_of(rows))
     if not len(book.view):
         return
     lengths = np.diff(book.windows.device)
-    total = sum(book.per_step(spans) for spans in book.accounts.values())
+    total = sum(book.per_step(spans) for spans in book.categories.values())
     assert np.allclose(total, lengths, atol=1e-9)
-    accounts = list(book.accounts.values())
-    for i, one in enumerate(accounts):
-        for other in accounts[i + 1 :]:
+    categories = list(book.categories.values())
+    for i, one in enumerate(categories):
+        for other in categories[i + 1 :]:
             assert (one & other).total_s < 1e-9
 
 
@@ -81,12 +81,12 @@ def test_no_trace_however_odd_breaks_a_measure(rows: list[tuple[int, int, int, i
     assert list(measure_timeline(timeline_of(rows)))
 
 
-def accounts_of(run: ScriptedRun, tmp_path: Any) -> dict[Account, float]:
+def categories_of(run: ScriptedRun, tmp_path: Any) -> dict[Category, float]:
     from stallwise.doctor.examine import diagnose
 
     ledger = diagnose(run.write(tmp_path), cache=False).ledger
     assert ledger is not None
-    return {account: seconds * 1e3 for account, seconds in ledger.seconds.items()}
+    return {category: seconds * 1e3 for category, seconds in ledger.seconds.items()}
 
 
 def test_loader_time_behind_kernels_is_not_lost(tmp_path: Any) -> None:
@@ -97,9 +97,9 @@ def test_loader_time_behind_kernels_is_not_lost(tmp_path: Any) -> None:
             with run.span("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"):
                 run.host(12_000)
             run.op("aten::mm", ("gemm", 10_000.0))
-    found = accounts_of(run, tmp_path)
-    assert found[Account.COMPUTE] == pytest.approx(10.0, rel=0.05)
-    assert 1.5 < found[Account.INPUT_WAIT] < 4.5
+    found = categories_of(run, tmp_path)
+    assert found[Category.COMPUTE] == pytest.approx(10.0, rel=0.05)
+    assert 1.5 < found[Category.INPUT_WAIT] < 4.5
 
 
 def test_a_wait_costs_only_the_lead_it_takes(tmp_path: Any) -> None:
@@ -110,6 +110,6 @@ def test_a_wait_costs_only_the_lead_it_takes(tmp_path: Any) -> None:
             for _ in range(3):
                 run.op("aten::mm", ("gemm", 3_000.0))
             run.sync()
-    found = accounts_of(run, tmp_path)
-    assert found[Account.HOST_WAIT] < 0.1
-    assert found[Account.COMPUTE] == pytest.approx(9.0, rel=0.02)
+    found = categories_of(run, tmp_path)
+    assert found[Category.HOST_WAIT] < 0.1
+    assert found[Category.COMPUTE] == pytest.approx(9.0, rel=0.02)

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 
 from stallwise.doctor.examine import diagnose
-from stallwise.physics.costs.roofline import rate_by_pipes, roof_flop_per_s
+from stallwise.physics.costs.roofline import ceiling_flop_per_s, rate_by_pipes
 from stallwise.physics.specs.hardware import gpu
 
 REPO = Path(__file__).parents[2]
 
 
-def test_profiled_kernels_stand_under_the_roof() -> None:
+def test_profiled_kernels_stand_under_the_ceiling() -> None:
     found = diagnose(str(REPO / "tests" / "fixtures" / "kernels" / "kernels_raw.csv.gz"))
     (table,) = found.evidence.table("roofline")
     c = table.columns
@@ -26,11 +26,11 @@ def test_profiled_kernels_stand_under_the_roof() -> None:
     assert c["intensity"][streaming] < 1.0 < c["intensity"][bound]
 
 
-def test_the_roof_is_the_lower_of_memory_and_arithmetic() -> None:
+def test_the_ceiling_is_the_lower_of_memory_and_arithmetic() -> None:
     card = gpu("h100-sxm")
-    assert roof_flop_per_s(card, "bf16", 1.0) == card.bandwidth_byte_per_s
-    assert roof_flop_per_s(card, "bf16", 1e6) == card.peak("bf16")
-    assert roof_flop_per_s(card, "bf16", card.ridge("bf16")) == pytest.approx(card.peak("bf16"))
+    assert ceiling_flop_per_s(card, "bf16", 1.0) == card.bandwidth_byte_per_s
+    assert ceiling_flop_per_s(card, "bf16", 1e6) == card.peak("bf16")
+    assert ceiling_flop_per_s(card, "bf16", card.ridge("bf16")) == pytest.approx(card.peak("bf16"))
 
 
 def test_pipes_in_use_become_operations() -> None:

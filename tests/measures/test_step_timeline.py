@@ -38,7 +38,7 @@ def ledger_boxes(table: Table, version: int = 0) -> dict[str, np.ndarray[Any, An
     return {key: values[mine] for key, values in table.columns.items()}
 
 
-def accounts(table: Table, version: int = 0) -> dict[str, float]:
+def categories(table: Table, version: int = 0) -> dict[str, float]:
     boxes, found = ledger_boxes(table, version), dict.fromkeys(table.meta["accounts"], 0.0)
     for code, start, end in zip(boxes["account"], boxes["start_s"], boxes["end_s"], strict=True):
         found[table.meta["accounts"][code]] += end - start
@@ -61,12 +61,12 @@ def test_the_boxes_agree_with_the_ledger(starved: Diagnosis) -> None:
     (table,) = starved.evidence.table("timeline")
     assert starved.ledger is not None
     booked_s = next(s for a, s in starved.ledger.seconds.items() if a.value == "input wait")
-    assert accounts(table)["input wait"] == pytest.approx(booked_s, rel=0.1)  # one step against the mean of four
+    assert categories(table)["input wait"] == pytest.approx(booked_s, rel=0.1)  # one step against the mean of four
 
 
 def test_the_fixed_step_has_the_same_work_and_no_input_wait(starved: Diagnosis) -> None:
     (table,) = starved.evidence.table("timeline")
-    clean, fixed = accounts(table), accounts(table, 1)
+    clean, fixed = categories(table), categories(table, 1)
     assert fixed["input wait"] < 0.01 * clean["input wait"]
     assert fixed["compute"] == pytest.approx(clean["compute"], rel=0.02)
     c = table.columns
@@ -90,8 +90,8 @@ def test_the_critical_path_fills_the_step_link_by_link(starved: Diagnosis, saved
 def test_a_step_that_stands_out_is_shown_too(saved: Diagnosis) -> None:
     which = {t.meta["which"]: t for t in saved.evidence.table("timeline")}
     assert set(which) == {"usual", "slowest"}
-    assert accounts(which["slowest"])["checkpoint"] > 1.0
-    assert accounts(which["usual"])["checkpoint"] == 0.0
+    assert categories(which["slowest"])["checkpoint"] > 1.0
+    assert categories(which["usual"])["checkpoint"] == 0.0
     assert saved.scenes[0].table is which["slowest"]  # where the finding shows
 
 

@@ -43,7 +43,7 @@ def test_kernels_add_up_to_the_time_of_their_purposes(trained: Diagnosis) -> Non
     assert times == sorted(times, reverse=True)
 
 
-def test_roofs_are_known_where_shapes_are_and_nowhere_else(trained: Diagnosis) -> None:
+def test_ceilings_are_known_where_shapes_are_and_nowhere_else(trained: Diagnosis) -> None:
     known = [r for r in rows(trained, "operators") if r["roof_share"] is not None]
     assert any("conv" in r["name"] for r in known)
     assert all(0 < r["roof_share"] <= 1 for r in known)

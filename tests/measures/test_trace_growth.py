@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from stallwise.doctor.measures import measure_timeline, replayed_together
-from stallwise.evidence import collector
+from stallwise.evidence import gc_pause
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.timeline import Timeline
 from stallwise.readers.native import torch_trace
@@ -86,8 +86,8 @@ def test_work_grows_with_the_trace(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def test_the_collector_is_as_it_was() -> None:
     assert gc.isenabled()
-    with pytest.raises(ValueError, match="inside"), collector.paused():
-        with collector.paused():
+    with pytest.raises(ValueError, match="inside"), gc_pause.paused():
+        with gc_pause.paused():
             assert not gc.isenabled()
         assert not gc.isenabled()
         raise ValueError("inside")

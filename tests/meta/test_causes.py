@@ -12,7 +12,7 @@ import stallwise.causes
 from stallwise.causes import all_rules
 from stallwise.doctor.findings.symptom import Often, Symptom
 from stallwise.evidence.catalog import quantities
-from stallwise.evidence.ledger import Account
+from stallwise.evidence.ledger import Category
 
 FOLDER = Path(stallwise.causes.__file__).parent
 PAIRS = sorted(p for p in FOLDER.glob("*/[a-z]*.py") if p.parent.name != "health")
@@ -70,7 +70,7 @@ def test_its_table_speaks_of_things_that_exist(path: Path) -> None:
     for symptom, often in row.get("explains", {}).items():
         assert symptom.upper() in Symptom.__members__ and often in get_args(Often)
     if owns := row.get("owns"):
-        assert set(owns) <= OWNS and Account(owns["account"])
+        assert set(owns) <= OWNS and Category(owns["account"])
         assert {q for key in ("parts", "shares", "bursts") for q in owns.get(key, ())} <= set(known)
         assert 0 <= owns["right"] <= owns["of"]
     for limit in row.get("threshold", ()):

@@ -7,7 +7,7 @@ from typing import get_args
 import pytest
 
 from stallwise.causes import all_rules
-from stallwise.doctor.findings.clue import Tells
+from stallwise.doctor.findings.clue import Strength
 from stallwise.doctor.findings.rule import Rule
 from stallwise.doctor.findings.symptom import Often
 from stallwise.evidence.catalog import quantities
@@ -38,7 +38,7 @@ def test_how_often_a_cause_is_behind_a_symptom_is_a_word() -> None:
 def test_what_a_clue_tells_is_a_word() -> None:
     """What the word comes to is fitted to cases, never typed."""
     for rule in all_rules():
-        assert {clue.tells for clue in rule.clues} <= set(get_args(Tells)), rule.cause
+        assert {clue.strength for clue in rule.clues} <= set(get_args(Strength)), rule.cause
 
 
 def test_causes_are_unique() -> None:

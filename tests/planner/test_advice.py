@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from stallwise.physics.costs.grid import grid_of
-from stallwise.physics.costs.known import kin_of
+from stallwise.physics.costs.published_kin import kin_of
 from stallwise.physics.costs.spread import doubt_of
 from stallwise.physics.specs.cluster import find_cluster
 from stallwise.physics.specs.layout import Layout

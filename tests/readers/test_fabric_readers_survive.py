@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stallwise.doctor.gauged import gauged
+from stallwise.doctor.log_metrics import log_metrics_of
 from stallwise.errors import StallwiseError
 from stallwise.evidence.artifact import Artifact
 from stallwise.readers import (
@@ -51,7 +51,7 @@ def every_reader(data: bytes) -> None:
                 list(reader.read(Artifact("f", content=data)))
         except StallwiseError as error:
             assert error.problem
-    gauged(Artifact("f", content=data))
+    log_metrics_of(Artifact("f", content=data))
 
 
 @settings(max_examples=60, deadline=None)

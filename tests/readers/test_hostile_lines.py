@@ -25,11 +25,11 @@ from stallwise.readers import _gpu_samples, _traceback
 from stallwise.readers._patterns import document
 from stallwise.readers.native._ncu_names import sentences
 from stallwise.readers.shapes.lines import prefixes
-from stallwise.readers.text.book import book
-from stallwise.readers.text.gauge_book import gauge_books
 from stallwise.readers.text.match import loudness
-from stallwise.readers.text.words import book as table
+from stallwise.readers.text.message_patterns import message_patterns
+from stallwise.readers.text.metric_catalogue import metric_catalogues
 from stallwise.readers.text.words import turn
+from stallwise.readers.text.words import word_table as table
 
 UNASKED = ("__main__", "ncu_rep", "engine_ray", "nsys_sqlite")  # begins to work when imported; need an extra
 LENGTH = 20_000  # characters
@@ -57,20 +57,22 @@ def _patterns() -> list[tuple[str, re.Pattern]]:
         for name, value in vars(import_module(module.name)).items():
             for pattern in _inside(value):
                 found.append((f"{module.name.removeprefix('stallwise.')}.{name}", pattern))
-    found += [(f"signature {s.id}", re.compile(s.pattern, re.IGNORECASE)) for s in book()]
-    found += [(f"signature {s.id} unless", re.compile(s.unless, re.IGNORECASE)) for s in book() if s.unless]
-    found += [(f"gauge {b.format} unless", re.compile(g.unless)) for b in gauge_books() for g in b.gauges if g.unless]
+    found += [(f"signature {s.id}", re.compile(s.pattern, re.IGNORECASE)) for s in message_patterns()]
+    found += [(f"signature {s.id} unless", re.compile(s.unless, re.IGNORECASE)) for s in message_patterns() if s.unless]
+    found += [
+        (f"gauge {b.format} unless", re.compile(g.unless)) for b in metric_catalogues() for g in b.metrics if g.unless
+    ]
     found += [(f"prefix {p.name}", p.pattern) for p in prefixes()]
     found += [(f"turn {name}", turn(name)) for name, said in table("turns.toml").items() if isinstance(said, str)]
     found.append(("loud lines", loudness()[1]))
     found += [
         (f"gauge {b.format}: {g.anchors[0]}", re.compile(g.pattern, 0 if g.cased else re.IGNORECASE))
-        for b in gauge_books()
-        for g in b.gauges
+        for b in metric_catalogues()
+        for g in b.metrics
     ]
     found += [
         (f"signature {s.id}, any digits", re.compile(loosened(s.pattern), re.IGNORECASE))
-        for s in book()
+        for s in message_patterns()
         if loosened(s.pattern) != s.pattern
     ]
     found += [*_made_when_needed(), *_in_functions({p.pattern for _, p in found})]

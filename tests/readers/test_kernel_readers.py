@@ -12,7 +12,7 @@ import pytest
 
 from stallwise.doctor.examine import diagnose
 from stallwise.doctor.gather import gather
-from stallwise.doctor.gauged import gauged
+from stallwise.doctor.log_metrics import log_metrics_of
 from stallwise.errors import StallwiseError
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog import autotune as a
@@ -116,7 +116,7 @@ def test_ptxas_spills_are_read() -> None:
     )
     facts = {
         f.quantity.name: f.value
-        for f in [i for _, found in gauged(Artifact("build.log", content=text.encode())) for i in found]
+        for f in [i for _, found in log_metrics_of(Artifact("build.log", content=text.encode())) for i in found]
     }
     assert facts == {"kernel.spill_bytes_per_thread": 512.0, "kernel.registers_per_thread": 255.0}
 

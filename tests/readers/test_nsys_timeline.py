@@ -10,7 +10,7 @@ import pytest
 from stallwise.doctor.examine import diagnose
 from stallwise.doctor.gather import gather
 from stallwise.evidence.catalog import step
-from stallwise.evidence.ledger import Account
+from stallwise.evidence.ledger import Category
 
 US = 1000
 STEP = 20_000 * US
@@ -81,7 +81,7 @@ def test_the_export_has_steps_a_ledger_and_a_gain(tmp_path: Path) -> None:
     assert diagnosis.first.gain is not None and diagnosis.first.gain.replayed
     assert diagnosis.first.gain.low_s <= 12e-3 and diagnosis.first.gain.high_s == pytest.approx(12e-3, rel=1e-3)
     assert diagnosis.ledger is not None
-    assert diagnosis.ledger.seconds[Account.COMPUTE] == pytest.approx(7.7e-3, rel=0.03)
+    assert diagnosis.ledger.seconds[Category.COMPUTE] == pytest.approx(7.7e-3, rel=0.03)
 
 
 def test_a_view_in_the_place_of_a_table_is_not_asked(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import struct
 import pytest
 
 from stallwise.doctor.gather import read_artifact
-from stallwise.doctor.gauged import gauged
+from stallwise.doctor.log_metrics import log_metrics_of
 from stallwise.doctor.measures import scaling
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog import fabric, memory, run
@@ -25,7 +25,7 @@ def facts(text: str | bytes, name: str = "run.log") -> dict[str, Fact]:
     found: list[object] = []
     for item in (i for r in readers_for(artifact) for i in r.read(artifact)):
         found += understood_steps(item, artifact.name) if isinstance(item, Printed | Rows | Reading) else [item]
-    found += [i for _, items in gauged(artifact) for i in items]
+    found += [i for _, items in log_metrics_of(artifact) for i in items]
     return {f.quantity.name: f for f in reversed(found) if isinstance(f, Fact)}
 
 
@@ -110,7 +110,7 @@ def test_top_and_free() -> None:
     assert facts(top)[run.HOST_IDLE_SHARE.name].value == pytest.approx(0.988)
     free = "".join(f"01:{m:02d}:00 Mem: total 503 GiB used {60 + m} GiB available 400 GiB\n" for m in range(0, 50, 10))
     artifact = Artifact("free.txt", content=free.encode())
-    series = [i for _, items in gauged(artifact) for i in items if isinstance(i, Series)]
+    series = [i for _, items in log_metrics_of(artifact) for i in items if isinstance(i, Series)]
     assert series[0].quantity is run.HOST_MEMORY and series[0].values[-1] == pytest.approx(100 * 2**30)
 
 
@@ -181,7 +181,7 @@ def test_tensorboard_scalars(tensor: bool) -> None:
     found: list[object] = []
     for item in (i for r in readers_for(artifact) for i in r.read(artifact)):
         found += understood_steps(item, artifact.name) if isinstance(item, Printed | Rows | Reading) else [item]
-    found += [i for _, items in gauged(artifact) for i in items]
+    found += [i for _, items in log_metrics_of(artifact) for i in items]
     series = next(i for i in found if isinstance(i, Series))
     assert series.quantity is run.LOSS
     assert list(series.x) == [0, 1, 2, 3, 4]

@@ -36,7 +36,7 @@ def clocked(lines: list[tuple[float, str]]) -> LineClock:
     clock = LineClock(lambda: now[0])
     for t, line in lines:
         now[0] = t
-        clock.hear(line.encode())
+        clock.feed(line.encode())
     return clock
 
 

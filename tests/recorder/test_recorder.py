@@ -208,19 +208,19 @@ def test_waiting_for_the_device_is_never_done(tmp_path: Path) -> None:
 def test_looks_at_a_thread_that_computes_are_further_apart(tmp_path: Path) -> None:
     sampler = Sampler(recorder_at(tmp_path / "r.jsonl", FakeClock()))
     main = threading.main_thread().ident
-    sampler._hear_of(main)
-    sampler._heard_s -= 1.0  # a second ago, with nothing of a core since
-    sampler._hear_of(main)
+    sampler._measure_thread(main)
+    sampler._measured_s -= 1.0  # a second ago, with nothing of a core since
+    sampler._measure_thread(main)
     assert sampler._pause_s() == EVERY_S  # it waited: a look costs it nothing
-    sampler._heard_s -= 1.0
+    sampler._measured_s -= 1.0
     sampler._used_s -= 0.9
-    sampler._hear_of(main)
+    sampler._measure_thread(main)
     assert sampler._pause_s() == pytest.approx(HAND_OVER_S / MOST_SHARE) and HAND_OVER_S / MOST_SHARE > EVERY_S
     ended = threading.Thread(target=int)
     ended.start()
     ident = ended.ident
     ended.join()
-    sampler._hear_of(ident)  # one that has ended is none to ask, and no reason to crash
+    sampler._measure_thread(ident)  # one that has ended is none to ask, and no reason to crash
     assert sampler._computes
 
 

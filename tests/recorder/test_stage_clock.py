@@ -11,7 +11,7 @@ import pytest
 from tests.recorder.test_recorder import FakeClock, FakeDevice, FakeEvent, recorder_at
 
 from stallwise.readers.records.rank_record import RankRecord, parse
-from stallwise.recorder import borders, schema
+from stallwise.recorder import schema, step_boundaries
 from stallwise.recorder.recorder import Recorder
 from stallwise.recorder.stage_names import NAMES, STAGE_OF, stage_of
 from stallwise.recorder.stages import Stages
@@ -113,7 +113,7 @@ def test_the_optimizers_span_ends_the_step_that_its_optimizer_ends(recorder: Rec
         clock.pass_(1.0)
         with recorder.span("optimizer"):
             clock.pass_(0.5)
-            recorder.stages.border(borders.OPTIMIZER, optimizer)
+            recorder.stages.boundary(step_boundaries.OPTIMIZER, optimizer)
             clock.pass_(0.25)  # zero_grad
     record = read(recorder)
     assert record.duration_s == pytest.approx([1.75] * 3)
@@ -261,7 +261,7 @@ class Optimizer:
 def round_of(recorder: Recorder, clock: FakeClock, optimizer: Optimizer, seconds: float) -> None:
     with hooked(recorder, "optimizer"):
         clock.pass_(seconds)
-    recorder.stages.border(borders.OPTIMIZER, optimizer)
+    recorder.stages.boundary(step_boundaries.OPTIMIZER, optimizer)
 
 
 @pytest.mark.parametrize("critics", [1, 5, 10, 100])

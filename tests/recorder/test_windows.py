@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from stallwise.recorder import borders, jax_window, schema, time_window
+from stallwise.recorder import jax_window, schema, step_boundaries, time_window
 from stallwise.recorder.on_main_thread import OnMainThread
 from stallwise.recorder.profile_window import ProfileWindow
 from stallwise.recorder.recorder import Recorder
@@ -131,7 +131,7 @@ def test_a_program_with_steps_on_its_main_thread_is_left_to_the_other_window(
     at_once: list[str], tmp_path: Path
 ) -> None:
     recorder = recorder_in(tmp_path)
-    recorder.borders.kind = borders.OPTIMIZER
+    recorder.boundaries.kind = step_boundaries.OPTIMIZER
     started(recorder, at_once, until="")
     recorder.close()
     assert at_once == []
@@ -153,7 +153,7 @@ def test_steps_that_begin_while_it_waits_for_the_main_thread_win(at_once: list[s
     until_s = time.monotonic() + 10
     while pumped.then is None and time.monotonic() < until_s:
         time.sleep(0.005)
-    recorder.borders.kind = borders.FORWARD
+    recorder.boundaries.kind = step_boundaries.FORWARD
     pumped.between_two_lines()
     recorder.close()
     assert at_once == []
@@ -187,12 +187,12 @@ def test_nothing_that_happens_while_a_graph_is_captured_is_a_step(tmp_path: Path
     recorder = recorder_in(tmp_path)
     stages = recorder.stages
     for _ in range(3):
-        stages.border(borders.OPTIMIZER, recorder)
+        stages.boundary(step_boundaries.OPTIMIZER, recorder)
     stages._capturing(lambda: None)()
-    stages.border(borders.OPTIMIZER, recorder)
+    stages.boundary(step_boundaries.OPTIMIZER, recorder)
     stages._captured(lambda: None)()
     assert recorder.number == 3
-    stages.border(borders.OPTIMIZER, recorder)
+    stages.boundary(step_boundaries.OPTIMIZER, recorder)
     assert recorder.number == 4
     recorder.close()
 
@@ -262,29 +262,29 @@ class Graph:
 
 def test_replays_take_over_when_the_captured_loop_has_fallen_silent() -> None:
     now, graph, optimizer = Clock(), Graph(), Graph()
-    signs = borders.Borders(now)
+    signs = step_boundaries.StepBoundaries(now)
     for _ in range(11):
         now.s += 0.01
-        assert signs.sign(borders.OPTIMIZER, optimizer)
+        assert signs.sign(step_boundaries.OPTIMIZER, optimizer)
     found = []
     for _ in range(400):
         now.s += 0.01
-        found.append(signs.sign(borders.REPLAY, graph))
-    assert signs.kind == borders.REPLAY
-    assert found.index(borders.BEGINS) * 0.01 == pytest.approx(borders.SILENT_FOR_S + 0.16, abs=0.05)
-    assert all(found[found.index(borders.BEGINS) + 1 :])
+        found.append(signs.sign(step_boundaries.REPLAY, graph))
+    assert signs.kind == step_boundaries.REPLAY
+    assert found.index(step_boundaries.BEGINS) * 0.01 == pytest.approx(step_boundaries.SILENT_FOR_S + 0.16, abs=0.05)
+    assert all(found[found.index(step_boundaries.BEGINS) + 1 :])
 
 
 def test_graphs_inside_a_training_step_end_none() -> None:
     now, graph, optimizer = Clock(), Graph(), Graph()
-    signs = borders.Borders(now)
-    assert signs.sign(borders.OPTIMIZER, optimizer)
+    signs = step_boundaries.StepBoundaries(now)
+    assert signs.sign(step_boundaries.OPTIMIZER, optimizer)
     for _ in range(200):
         for _ in range(64):  # a model of many graphs
             now.s += 0.001
-            assert not signs.sign(borders.REPLAY, graph)
-        assert signs.sign(borders.OPTIMIZER, optimizer)
-    assert signs.kind == borders.OPTIMIZER
+            assert not signs.sign(step_boundaries.REPLAY, graph)
+        assert signs.sign(step_boundaries.OPTIMIZER, optimizer)
+    assert signs.kind == step_boundaries.OPTIMIZER
 
 
 def test_every_window_has_a_file_of_its_own() -> None:
@@ -323,7 +323,7 @@ def test_jax_is_traced_by_the_main_thread_with_the_device_at_rest(
     window = jax_window.JaxWindow(recorder, fake_jax(calls))
     window._main = pumped = Pumped()  # type: ignore[assignment]
     window.start()
-    window._heard("/jax/core/compile/backend_compile_duration", 1.0)
+    window._on_event("/jax/core/compile/backend_compile_duration", 1.0)
     last, until_s = "start" if ends_inside else "stop", time.monotonic() + 10
     while not any(last in call for call in calls) and time.monotonic() < until_s:
         pumped.between_two_lines()

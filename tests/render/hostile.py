@@ -12,7 +12,7 @@ from stallwise.evidence.capture import Capture
 from stallwise.evidence.catalog import kernel, serving, step
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact, Note, Scope, Source, Table
-from stallwise.evidence.ledger import Account, Ledger
+from stallwise.evidence.ledger import Category, Ledger
 
 MARKUP = "</title></script><img src=x onerror=alert(1)><svg onload=alert(2)>\"'`|${7*7}{{7*7}}]]>&lt;"
 FILE = "<img src=x onerror=alert(1)>.json"
@@ -45,11 +45,11 @@ def hostile() -> Diagnosis:
         ]
     )
     scene = Scene(_timeline(source), {0: (1,)})
-    ledger = Ledger({Account.COMPUTE: 0.06, Account.INPUT_WAIT: 0.04}, source, samples=4)
+    ledger = Ledger({Category.COMPUTE: 0.06, Category.INPUT_WAIT: 0.04}, source, samples=4)
     reason = Reason(MARKUP, (source,))
     gain = Gain(0.01, 0.02, MARKUP)
     finding = Finding(
-        headline=MARKUP, confidence=0.9, because=(reason,), cause="input-starved", account=Account.INPUT_WAIT, gain=gain,
+        headline=MARKUP, confidence=0.9, because=(reason,), cause="input-starved", category=Category.INPUT_WAIT, gain=gain,
         against=(reason,), fixes=(Fix(MARKUP, gain, cost=MARKUP, risk=MARKUP),), not_here=(reason,), avoid=MARKUP,
         summary=MARKUP, scope=Scope(node=MARKUP),
     )  # fmt: skip

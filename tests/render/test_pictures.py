@@ -13,7 +13,7 @@ from stallwise.doctor.findings.diagnosis import Diagnosis, State
 from stallwise.doctor.findings.finding import Finding
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Scope, Source, Table
-from stallwise.evidence.ledger import Account, Ledger
+from stallwise.evidence.ledger import Category, Ledger
 from stallwise.render.html import to_html
 from stallwise.render.pictures import figures
 from stallwise.render.svg import short, ticks
@@ -26,8 +26,8 @@ def ranked(count: int, late: int | None = None) -> Diagnosis:
     evidence = Evidence()
     for rank in range(count):
         wait = 0.02 if rank == late else 0.08
-        evidence.add([Ledger({Account.COMPUTE: 0.1 - wait, Account.COMMUNICATION: wait}, SOURCE, Scope(rank=rank))])
-    finding = Finding("late", 0.9, (), cause="straggler-rank", scope=Scope(rank=late), account=Account.COMMUNICATION)
+        evidence.add([Ledger({Category.COMPUTE: 0.1 - wait, Category.COMMUNICATION: wait}, SOURCE, Scope(rank=rank))])
+    finding = Finding("late", 0.9, (), cause="straggler-rank", scope=Scope(rank=late), category=Category.COMMUNICATION)
     return Diagnosis(
         "x", State.UNCLEAR if late is None else State.SICK, ("x",), (finding,), evidence.ledgers[0], evidence
     )

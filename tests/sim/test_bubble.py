@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from stallwise.errors import BadRequest
 from stallwise.evidence.timeline import Kind
 from stallwise.physics.sim.balance import LayerTimes, Placement, best_split, even_split, run_split
-from stallwise.physics.sim.bubble import account, formula_share, step_to_useful, useful_to_step
+from stallwise.physics.sim.bubble import category, formula_share, step_to_useful, useful_to_step
 from stallwise.physics.sim.pipeline_timeline import timelines
 from stallwise.physics.sim.schedules import schedule_named
 from stallwise.physics.specs.models import find_model
@@ -70,7 +70,7 @@ def test_head_weights_are_those_of_the_published_pitfall() -> None:
 
 def test_effects_add_up_to_the_modelled_bubble() -> None:
     layer = LayerTimes(1e-3, 1e-3, 0.9e-3, head_layers=1.5, recompute=True, p2p_s=2e-4)
-    found = account(34, layer, place(devices=8, microbatches=24), measured_share=0.5)
+    found = category(34, layer, place(devices=8, microbatches=24), measured_share=0.5)
     assert sum(effect.added_share for effect in found.effects) == pytest.approx(found.modelled_share)
     assert found.effects[0].step_share == pytest.approx(7 / 31)
     assert found.unexplained_share == pytest.approx(0.5 - found.modelled_share)
@@ -78,7 +78,7 @@ def test_effects_add_up_to_the_modelled_bubble() -> None:
 
 def test_what_alone_would_explain_a_measured_bubble_does_explain_it() -> None:
     where = place("interleaved", 8, 32, 2)
-    found = account(16, LAYER, where, measured_share=0.41)
+    found = category(16, LAYER, where, measured_share=0.41)
     needed = {need.name: need.value for need in found.needed}
     slow, transfer = needed["one slow stage"], needed["transfers"]
     assert slow is not None and transfer is not None

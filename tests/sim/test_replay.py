@@ -8,7 +8,7 @@ import pytest
 from stallwise.physics.sim.replay.change import Change, both, play
 from stallwise.physics.sim.replay.graph import NOTHING, Graph, graph_of
 from stallwise.physics.sim.replay.host import clock_of
-from stallwise.physics.sim.replay.retime import borders, retime
+from stallwise.physics.sim.replay.retime import boundaries, retime
 
 US = 1e-6
 
@@ -108,7 +108,7 @@ def test_two_changes_at_once_win_no_more_than_the_run_has() -> None:
     other = Change(np.array([20.0, 60.0]) * US, np.array([45.0, 90.0]) * US)
     marks = np.array([0, 200]) * US
     length = [
-        float(np.diff(borders(g, (p := play(g, c)), p.start_s + g.duration_s, marks))[0])
+        float(np.diff(boundaries(g, (p := play(g, c)), p.start_s + g.duration_s, marks))[0])
         for c in (Change(), one, other, both(one, other))
     ]
     assert length[0] > length[1] > length[3] > 0

@@ -68,7 +68,7 @@ def test_a_shape_is_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 SIGNATURE = """
-[[signature]]
+[[message]]
 id = "mine.burst"
 event = "mine-burst"
 anchor = "flux capacitor overheated"
@@ -79,10 +79,10 @@ level = "error"
 source = "a test"
 """
 GAUGE = """
-[book]
+[catalogue]
 format = "my trainer"
 reads = "Lines of my trainer"
-[[gauge]]
+[[metric]]
 anchor = "flush of"
 match = 'flush of \\d+ shards lasted (?P<took>[\\d.]+ ?\\w+)'
 slots = { took = "time" }
@@ -91,37 +91,39 @@ facts = { "run.save_time" = "took" }
 
 
 def test_a_signature_is_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from stallwise.readers.text import book as judged
     from stallwise.readers.text import match
+    from stallwise.readers.text import message_patterns as judged
 
-    shutil.copytree(str(files("stallwise.readers.text") / "signatures"), tmp_path / "signatures")
-    (tmp_path / "signatures" / "zz_mine.toml").write_text(SIGNATURE, encoding="utf-8")
+    shutil.copytree(str(files("stallwise.readers.text") / "messages"), tmp_path / "messages")
+    (tmp_path / "messages" / "zz_mine.toml").write_text(SIGNATURE, encoding="utf-8")
     monkeypatch.setattr(tables, "FOLDER", tmp_path)
-    judged.book.cache_clear()
+    judged.message_patterns.cache_clear()
     try:
-        heard = match.matcher_of(judged.book()).hear(
+        heard = match.matcher_of(judged.message_patterns()).match(
             ["ERROR flux capacitor overheated at 88"], lambda i: Line(i + 1, "flux capacitor overheated at 88", "x")
         )
         assert [(e.kind, e.slots["heat"]) for e in heard.events] == [("mine-burst", 88.0)]
     finally:
         monkeypatch.undo()
-        judged.book.cache_clear()
+        judged.message_patterns.cache_clear()
 
 
 def test_a_format_is_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from stallwise.doctor.gauged import gauged
+    from stallwise.doctor.log_metrics import log_metrics_of
     from stallwise.evidence.artifact import Artifact
-    from stallwise.readers.text import gauge_book, gauges
+    from stallwise.readers.text import log_metrics, metric_catalogue
 
-    shutil.copytree(str(files("stallwise.readers.text") / "gauges"), tmp_path / "gauges")
-    (tmp_path / "gauges" / "zz_mine.toml").write_text(GAUGE, encoding="utf-8")
+    shutil.copytree(str(files("stallwise.readers.text") / "log_metrics"), tmp_path / "log_metrics")
+    (tmp_path / "log_metrics" / "zz_mine.toml").write_text(GAUGE, encoding="utf-8")
     monkeypatch.setattr(tables, "FOLDER", tmp_path)
-    gauge_book.gauge_books.cache_clear()
-    gauges._anchors.cache_clear()
+    metric_catalogue.metric_catalogues.cache_clear()
+    log_metrics._anchors.cache_clear()
     try:
-        ((book, (fact,)),) = gauged(Artifact("x.log", content=b"10:00:01 flush of 12 shards lasted 3.5 s\n"))
-        assert book.format == "my trainer" and fact.value == 3.5
+        ((message_patterns, (fact,)),) = log_metrics_of(
+            Artifact("x.log", content=b"10:00:01 flush of 12 shards lasted 3.5 s\n")
+        )
+        assert message_patterns.format == "my trainer" and fact.value == 3.5
     finally:
         monkeypatch.undo()
-        gauge_book.gauge_books.cache_clear()
-        gauges._anchors.cache_clear()
+        metric_catalogue.metric_catalogues.cache_clear()
+        log_metrics._anchors.cache_clear()

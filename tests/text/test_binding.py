@@ -204,7 +204,7 @@ def test_a_setting_is_counted_and_a_measure_is_not_a_setting() -> None:
         assert setting(words) is not None, words
     for words in ("step time", "MFU", "all-reduce", "throughput", "memory", "loss", "GB/s", "the", "weather"):
         assert setting(words) is None, words
-    sentence = (Reading(("on", "on"), 512.0, "", "p", said=True, after="-GPU runs"),)
+    sentence = (Reading(("on", "on"), 512.0, "", "p", in_prose=True, after="-GPU runs"),)
     found = condition_of(sentence, 0)
     assert found is not None and found.name == "gpus"
 

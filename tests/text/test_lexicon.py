@@ -13,8 +13,8 @@ from stallwise.evidence.catalog import quantities
 from stallwise.readers.text.entries import entries
 from stallwise.readers.text.loop import column_of, columns, printed
 from stallwise.readers.text.name import name
-from stallwise.readers.text.sayings import said_in, sayings, symptom_in
-from stallwise.readers.text.words import book
+from stallwise.readers.text.phrases import phrase_table, statements_in, symptom_in
+from stallwise.readers.text.words import word_table
 from stallwise.units import Unit
 
 
@@ -100,18 +100,18 @@ def test_the_unit_must_fit() -> None:
         ("no code change", ""),
     ],
 )
-def test_complaints_keep_word_borders_and_negations(text: str, symptom: str) -> None:
+def test_complaints_keep_word_boundaries_and_negations(text: str, symptom: str) -> None:
     assert symptom_in(text) == symptom
 
 
 def test_every_symptom_of_the_table_exists_and_every_one_has_words() -> None:
-    named = {row["name"] for row in book("symptoms.toml")["symptom"]}
+    named = {row["name"] for row in word_table("symptoms.toml")["symptom"]}
     assert named == set(Symptom.__members__)
 
 
 def test_statements_are_of_the_catalogue_and_can_be_denied() -> None:
-    assert all(one.row["quantity"] in quantities() for one in sayings("said"))
-    assert {(s.quantity, s.value) for s in said_in("No stragglers, the fabric is healthy.")} == {
+    assert all(one.row["quantity"] in quantities() for one in phrase_table("statements"))
+    assert {(s.quantity, s.value) for s in statements_in("No stragglers, the fabric is healthy.")} == {
         ("stragglers", "no"),
         ("fabric_healthy", "yes"),
     }
@@ -150,7 +150,7 @@ def test_keys_that_are_no_loop_s(key: str, unit: str) -> None:
 
 
 def test_every_column_of_the_loop_is_a_quantity() -> None:
-    assert len(columns()) == len(book("loop.toml")["column"])
+    assert len(columns()) == len(word_table("loop.toml")["column"])
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from stallwise import diagnose
 from stallwise.doctor.findings.diagnosis import State
-from stallwise.readers.text.telling import is_manual
+from stallwise.readers.text.human_text import is_manual
 
 MANUAL = """# Troubleshooting
 

@@ -13,8 +13,8 @@ from stallwise.evidence.event import Event, Role
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact
 from stallwise.evidence.unread import Unread
-from stallwise.readers.text.book import signatures_in
-from stallwise.readers.text.match import KEPT_APART, matcher_of
+from stallwise.readers.text.match import KEPT_EACH, matcher_of
+from stallwise.readers.text.message_patterns import patterns_in
 
 OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 79.10 GiB"
 
@@ -33,7 +33,7 @@ def first(text: str) -> list[Fact]:
     "prefix", ["", "[rank3]: ", "2026-01-02 10:00:00,123 - root - ERROR - ", "E0102 10:00:00.1 77 a.py:3] "]
 )
 def test_a_message_means_the_same_behind_any_prefix(prefix: str) -> None:
-    event = said(prefix + OOM + "\n").said("out-of-memory")[0]
+    event = said(prefix + OOM + "\n").events_of("out-of-memory")[0]
     assert event.role is Role.ROOT
     assert event.number("request") == 2 * 2**30
     assert event.text.startswith("torch.OutOfMemoryError")
@@ -49,14 +49,14 @@ def test_a_code_gets_its_name_and_what_it_stands_for() -> None:
 
 
 def test_a_code_may_say_that_it_only_follows() -> None:
-    events = said("NVRM: Xid (PCI:0000:3b:00): 45, pid=1, name=python, Ch 00000008\n").said("driver-error")
+    events = said("NVRM: Xid (PCI:0000:3b:00): 45, pid=1, name=python, Ch 00000008\n").events_of("driver-error")
     assert events[0].role is Role.CASCADE
 
 
 def test_advice_is_never_evidence() -> None:
     evidence = said("Stack trace of the failed collective not found, potentially because FlightRecorder is disabled.\n")
     assert evidence.events[0].role is Role.ADVICE
-    assert not evidence.said(evidence.events[0].kind)
+    assert not evidence.events_of(evidence.events[0].kind)
 
 
 def test_a_loud_line_without_a_meaning_is_counted() -> None:
@@ -67,9 +67,9 @@ def test_a_loud_line_without_a_meaning_is_counted() -> None:
 
 def test_a_sentence_about_an_error_is_no_error() -> None:
     told = "Yesterday somebody saw an illegal memory access on another machine, not here.\n"
-    assert said(told).said("illegal-access")
-    assert not said(told, written=True).said("illegal-access")
-    assert said("It died with:\n" + OOM + "\n", written=True).said("out-of-memory")
+    assert said(told).events_of("illegal-access")
+    assert not said(told, written=True).events_of("illegal-access")
+    assert said("It died with:\n" + OOM + "\n", written=True).events_of("out-of-memory")
 
 
 def test_an_error_of_every_rank_has_no_first() -> None:
@@ -102,11 +102,11 @@ def test_an_error_that_ends_a_log_is_among_its_last_words() -> None:
 
 def test_a_signature_is_added_by_a_file_alone() -> None:
     text = """
-[book]
+[defaults]
 component = "flux"
 source = "flux 1.0"
 
-[[signature]]
+[[message]]
 id = "flux.empty"
 event = "flux-empty"
 role = "root"
@@ -119,8 +119,8 @@ not_sample = ["the capacitor is full"]
 """
     from stallwise.evidence.line import Line
 
-    found = matcher_of(tuple(signatures_in("flux.toml", text)))
-    events = found.hear(["the flux capacitor 12 is empty"], lambda i: Line(1, "the flux capacitor 12 is empty")).events
+    found = matcher_of(tuple(patterns_in("flux.toml", text)))
+    events = found.match(["the flux capacitor 12 is empty"], lambda i: Line(1, "the flux capacitor 12 is empty")).events
     assert [(e.kind, e.number("which")) for e in events if isinstance(e, Event)] == [("flux-empty", 12.0)]
 
 
@@ -132,7 +132,7 @@ def test_of_a_storm_a_few_lines_of_each_card_and_code_are_kept_and_all_are_count
         for bus, code in codes
     ]
     evidence = said("".join(lines), "dmesg.txt")
-    assert len(evidence.said("driver-error")) == len(codes) * 2 * KEPT_APART
+    assert len(evidence.events_of("driver-error")) == len(codes) * 2 * KEPT_EACH
     assert not evidence.unread
     facts = [f for f in driver_errors.from_evidence(evidence) if isinstance(f, Fact) and " times" in str(f.value)]
     assert [f.samples for f in facts] == [400] * len(codes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from stallwise.readers.text.sayings import symptom_in
+from stallwise.readers.text.phrases import symptom_in
 
 
 @pytest.mark.parametrize(

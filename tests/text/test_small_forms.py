@@ -95,7 +95,7 @@ def test_sizes_that_double_are_no_steps(tmp_path: Path) -> None:
 
 def test_a_place_before_a_number_may_be_its_key_and_a_clock_is_none() -> None:
     told = list(shapes_in("a.txt", "rank 0: 1.2 s\nINFO 05-12 09:30:00 mfu=0.41\n"))
-    assert {r.path[-1] for r in told if isinstance(r, Reading) and not r.said} == {"rank 0", "mfu"}
+    assert {r.path[-1] for r in told if isinstance(r, Reading) and not r.in_prose} == {"rank 0", "mfu"}
 
 
 def test_the_memory_of_a_host_is_no_card_s(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from stallwise.doctor.findings.symptom import Symptom
 from stallwise.evidence.catalog import quantities
 from stallwise.evidence.compiled import Rows, load
 from stallwise.evidence.inputs import Inputs
-from stallwise.evidence.ledger import Account
+from stallwise.evidence.ledger import Category
 from stallwise.tables import parsed
 
 FOLDER = Path(__file__).parent
@@ -95,16 +95,16 @@ def _rule(cause: str, row: Rows) -> Rule:
     )  # fmt: skip
 
 
-def _clue(module: str, place: int, reads: list[str], tells: Any, says: str, says_not: str) -> Clue:
+def _clue(module: str, place: int, reads: list[str], strength: Any, says: str, says_not: str) -> Clue:
     held = _late(module, lambda m: m.CLUES[place].holds)
-    return Clue(tuple(quantities()[q] for q in reads), held, tells, says, says_not)
+    return Clue(tuple(quantities()[q] for q in reads), held, strength, says, says_not)
 
 
 def _owned(row: Rows) -> Owned:
     known = quantities()
     parts, shares, bursts = (tuple(known[q] for q in row.get(key, ())) for key in ("parts", "shares", "bursts"))
     whole = row.get("whole_account", True)
-    return Owned(Account(row["account"]), parts, row["right"], row["of"], shares, bursts, whole)
+    return Owned(Category(row["account"]), parts, row["right"], row["of"], shares, bursts, whole)
 
 
 def _late(module: str, function: Callable[[ModuleType], Callable[..., Any]]) -> Callable[..., Any]:

@@ -42,7 +42,7 @@ def _cause(family: str, name: str, files: set[Path]) -> dict[str, Any]:
     rule = _rule(module, name)
     table = tomllib.loads((FOLDER / family / f"{name}.toml").read_text(encoding="utf-8"))
     row = {"family": family, **_judged(rule, family, name, files)}
-    row["clues"] = [[[q.name for q in c.reads], c.tells, c.says, c.says_not] for c in getattr(module, "CLUES", ())]
+    row["clues"] = [[[q.name for q in c.reads], c.strength, c.says, c.says_not] for c in getattr(module, "CLUES", ())]
     row["advise"] = hasattr(module, "advise")
     if hasattr(module, "in_trace"):
         row["in_trace"] = _judged(_rule(module, "in_trace"), family, name, files, "in_trace")

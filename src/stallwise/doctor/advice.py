@@ -12,7 +12,7 @@ from stallwise.doctor.findings.finding import PERHAPS, Finding, Fix
 from stallwise.doctor.findings.rule import Rule
 from stallwise.doctor.recognise.model import model
 from stallwise.doctor.symptoms import Complaint
-from stallwise.evidence.contained import failure_of
+from stallwise.evidence.error_boundary import failure_of
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Note, Source
 
@@ -56,8 +56,8 @@ def overturning(rule: Rule, evidence: Evidence) -> tuple[str, ...]:
 
 def _denied(clue: Clue) -> float:
     """What is left of the odds where the clue does not hold."""
-    under, other = model().answers[clue.tells]
-    return 1.0 if clue.tells.endswith(WHEN_SEEN) else (1.0 - under) / (1.0 - other)
+    under, other = model().answers[clue.strength]
+    return 1.0 if clue.strength.endswith(WHEN_SEEN) else (1.0 - under) / (1.0 - other)
 
 
 def _answered_by(clue: Clue) -> str:
@@ -77,9 +77,9 @@ def _advice(rule: Rule, evidence: Evidence, probability: float) -> Finding:
 
 
 def _from_page(rule: Rule, probability: float) -> Finding:
-    said = rule.page.splitlines()[0] if rule.page else ""
+    title = rule.page.splitlines()[0] if rule.page else ""
     return Finding(
-        headline=said if probability >= LIKELY else f"{PERHAPS}{_inside_a_sentence(said)}",
+        headline=title if probability >= LIKELY else f"{PERHAPS}{_inside_a_sentence(title)}",
         confidence=0.0,
         because=(),
         fixes=tuple(Fix(a, worth=_worth(rule)) for a in _sentences(_section(rule.page, "Fix"))[:MOST_FIXES]),

@@ -10,7 +10,7 @@ from stallwise.doctor.findings.annotation import Slice
 from stallwise.doctor.findings.diagnosis import Diagnosis
 from stallwise.doctor.findings.finding import Finding
 from stallwise.doctor.gather import artifacts_of, read_artifact
-from stallwise.doctor.measures._step_book import StepBook, book_of
+from stallwise.doctor.measures._step_index import StepIndex, step_index
 from stallwise.errors import BadRequest, StallwiseError
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.timeline import Timeline
@@ -28,10 +28,10 @@ def annotate(diagnosis: Diagnosis, paths: Sequence[str]) -> tuple[Artifact, list
     first = diagnosis.first
     rank = first.scope.rank if first else None
     artifact, timeline = next(((a, t) for a, t in timelines if t.scope.rank == rank), timelines[0])
-    book = book_of(timeline)
-    slices = _steps(book) + _accounts(book)
+    index = step_index(timeline)
+    slices = _steps(index) + _categories(index)
     for finding in diagnosis.findings:
-        slices += _of_finding(finding, book)
+        slices += _of_finding(finding, index)
     return artifact, _on_clock(slices, timeline)
 
 
@@ -54,26 +54,28 @@ def _on_clock(slices: list[Slice], timeline: Timeline) -> list[Slice]:
     return [Slice(s.track, s.name, s.start_s + shift, s.length_s, s.says) for s in slices]
 
 
-def _steps(book: StepBook) -> list[Slice]:
-    borders = book.windows.device
-    names = book.windows.labels or tuple(f"{book.windows.unit} {i}" for i in range(len(borders) - 1))
+def _steps(index: StepIndex) -> list[Slice]:
+    boundaries = index.windows.device
+    names = index.windows.labels or tuple(f"{index.windows.unit} {i}" for i in range(len(boundaries) - 1))
     return [
         Slice(STEPS, name, float(a), float(b - a))
-        for name, a, b in zip(names, borders[:-1], borders[1:], strict=False)
+        for name, a, b in zip(names, boundaries[:-1], boundaries[1:], strict=False)
     ]  # fmt: skip
 
 
-def _accounts(book: StepBook) -> list[Slice]:
+def _categories(index: StepIndex) -> list[Slice]:
     found = []
-    for account, spans in book.accounts.items():
+    for category, spans in index.categories.items():
         order = np.sort(np.argsort(-spans.length_s, kind="stable")[:MOST_SLICES])
-        found += [Slice(LEDGER, account.value, float(spans.start[i]), float(spans.length_s[i])) for i in order.tolist()]
+        found += [
+            Slice(LEDGER, category.value, float(spans.start[i]), float(spans.length_s[i])) for i in order.tolist()
+        ]
     return sorted(found, key=lambda s: s.start_s)
 
 
-def _of_finding(finding: Finding, book: StepBook) -> list[Slice]:
+def _of_finding(finding: Finding, index: StepIndex) -> list[Slice]:
     """The stretches of the account that a finding claims; the whole where it claims none."""
-    spans = book.accounts.get(finding.account) if finding.account else None
+    spans = index.categories.get(finding.category) if finding.category else None
     says = {
         "cause": finding.cause,
         "confidence": f"{finding.confidence:.0%}",
@@ -82,10 +84,10 @@ def _of_finding(finding: Finding, book: StepBook) -> list[Slice]:
     }
     if finding.gain:
         low, high = (show(s, Unit.SECOND) for s in (finding.gain.low_s, finding.gain.high_s))
-        says["worth"] = f"{low} to {high} a {book.windows.unit}"
+        says["worth"] = f"{low} to {high} a {index.windows.unit}"
     track = f"{finding.cause} {finding.scope}".strip()
     if spans is None or not len(spans):
-        whole = book.whole
+        whole = index.whole
         return [Slice(track, finding.headline, float(whole.start[0]), float(whole.length_s[0]), says)]
     longest = np.sort(np.argsort(-spans.length_s, kind="stable")[:MOST_SLICES])
     return [

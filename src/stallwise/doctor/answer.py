@@ -54,7 +54,7 @@ def answer(
         worse = bool(complaints)
         symptoms = [c.symptom for c in complaints]
         ranking = recognise(evidence, symptoms, proved.findings, rules, aloud=aloud, worse=worse, curve=curve)
-        ranking = ranking if aloud and not ranking.calm else unasked(ranking)
+        ranking = ranking if aloud and not ranking.reads_healthy else unasked(ranking)
         if contradictions:  # words make no verdict of what contradicts itself
             ranking = unasked(ranking, besides={h.cause for h in ranking.hypotheses if not h.by_words_alone})
     findings = proved.findings
@@ -89,7 +89,7 @@ def _judged(
     contradictions: Sequence[Reason],
 ) -> Judgement:
     return judge(
-        evidence, findings, proved.ledger, complained=_said(proved, complaints), contradictions=contradictions,
+        evidence, findings, proved.ledger, complained=_complained_of(proved, complaints), contradictions=contradictions,
         seen=next((f.headline for f in proved.findings if f.confidence >= EVEN_ODDS and not f.optional), ""),
     )  # fmt: skip
 
@@ -113,12 +113,12 @@ def _asks(
         separate
     ):  # little is measured: what separates the causes tells most, but a fault itself says what shows more of it
         own = asks if findings and findings[0].blocking and not findings[0].recognised else ()
-        apart = separating(hypotheses, rules, evidence, findings)
+        separating_steps = separating(hypotheses, rules, evidence, findings)
         known = {step.capture for step in own}
-        asks = (*own, *(step for step in apart if step.capture not in known)) or asks
+        asks = (*own, *(step for step in separating_steps if step.capture not in known)) or asks
     if verdict.state is not State.UNCLEAR:
         return asks
-    asks = completing([p for p in verdict.proofs if p.lacks and not p.speaks_for_run], ()) + asks
+    asks = completing([p for p in verdict.proofs if p.lacks and not p.covers_run], ()) + asks
     asks = tuple({step.capture: step for step in reversed(asks)}.values())[::-1]
     lacking = [p for p in verdict.proofs if p.lacks]
     suspected = any(h.probability >= WORTH_A_LOOK for h in hypotheses if h.cause != SOMETHING_ELSE)
@@ -131,8 +131,8 @@ def _worded(evidence: Evidence, proved: Proved, complaints: Sequence[Complaint])
     if ended and not proved.findings and not any(c.by_person for c in complaints):
         return False  # the program says itself what ended it, and words around it are its source code
     stated_ = INPUT in evidence.formats  # by somebody, who has a reason to
-    spoken = any(e.role in (Role.ROOT, Role.CASCADE) for e in evidence.events)  # settings and advice are no trouble
-    return bool(evidence.stems or spoken or complaints or proved.findings or stated_)
+    faults = any(e.role in (Role.ROOT, Role.CASCADE) for e in evidence.events)  # settings and advice are no trouble
+    return bool(evidence.stems or faults or complaints or proved.findings or stated_)
 
 
 def complained(evidence: Evidence, complaints: Sequence[Complaint]) -> bool:
@@ -141,12 +141,12 @@ def complained(evidence: Evidence, complaints: Sequence[Complaint]) -> bool:
     return (
         any(c.by_person for c in complaints)
         or bool(evidence.all(stated.SYMPTOM))
-        or (alone and bool(evidence.all(stated.ASKED) or (complaints and evidence.all(stated.TOLD))))
+        or (alone and bool(evidence.all(stated.ASKED) or (complaints and evidence.all(stated.DESCRIBED))))
         or any(e.level in LOUD and e.role is Role.ROOT for e in evidence.events)
     )
 
 
-def _said(proved: Proved, complaints: Sequence[Complaint]) -> bool:
+def _complained_of(proved: Proved, complaints: Sequence[Complaint]) -> bool:
     """What a log hints at is a complaint only where no trace accounts for every second; what a person says always is."""
     return bool(complaints) if proved.ledger is None else any(c.by_person for c in complaints)
 

@@ -46,6 +46,6 @@ def separating(
 def completing(proofs: Sequence[Proof], asks: tuple[NextStep, ...]) -> tuple[NextStep, ...]:
     """What a file of this kind lacks comes first, then what would separate the causes."""
     own = tuple(dict.fromkeys(c for p in proofs for c in p.next))
-    told = {step.capture: step for step in asks}
-    first = [told.get(c) or NextStep(c, (HEALTHY,)) for c in own]
+    by_capture = {step.capture: step for step in asks}
+    first = [by_capture.get(c) or NextStep(c, (HEALTHY,)) for c in own]
     return (*first, *(step for step in asks if step.capture not in own))[:MOST_ASKED]

@@ -19,7 +19,7 @@ from stallwise.evidence.bag import Bag, Passage
 from stallwise.evidence.catalog import quantities
 from stallwise.evidence.event import Event, Role
 from stallwise.evidence.fact import Fact, Note, Scope, Series, Source, Table
-from stallwise.evidence.ledger import Account, Ledger
+from stallwise.evidence.ledger import Category, Ledger
 from stallwise.evidence.quantity import Quantity
 from stallwise.evidence.timeline import Device, Kind, Lane, MemoryCounters
 from stallwise.evidence.unread import ErrorLine, Unread
@@ -33,7 +33,7 @@ _RECORDS: dict[str, Any] = {
         Unread,
     )
 }  # fmt: skip
-_ENUMS: dict[str, type[Enum]] = {c.__name__: c for c in (Account, Kind, Role, Unit)}
+_ENUMS: dict[str, type[Enum]] = {c.__name__: c for c in (Category, Kind, Role, Unit)}
 _GROUPS: dict[str, Callable[[list[Any]], Any]] = {"list": list, "tuple": tuple, "set": set, "frozenset": frozenset}
 _ARRAYS = "bifuSU"  # kinds of numpy arrays that are nothing but bytes
 

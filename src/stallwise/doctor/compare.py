@@ -57,7 +57,7 @@ def compare(good: Paths, bad: Paths) -> Comparison:
 def compared(good: Diagnosis, bad: Diagnosis) -> Comparison:
     """The same for diagnoses already made."""
     metric, slower = _verdict(good, bad)
-    changes = [*_accounts(good, bad), *_log_parts(good, bad), *_kernels(good, bad)]
+    changes = [*_categories(good, bad), *_log_parts(good, bad), *_kernels(good, bad)]
     timed = {c.what for c in changes}
     changes += [c for c in _numbers(good, bad) if c.what not in timed]
     changes.sort(key=lambda c: (c.delta_s is None, -abs(c.delta_s or 0.0), -abs(c.relative or 0.0)))
@@ -107,17 +107,17 @@ def _kernel_verdict(good: Evidence, bad: Evidence) -> tuple[str, float | None]:
     return "", None
 
 
-def _accounts(good: Diagnosis, bad: Diagnosis) -> Iterator[Change]:
+def _categories(good: Diagnosis, bad: Diagnosis) -> Iterator[Change]:
     if not good.ledger or not bad.ledger:
         return
     whole = max(good.ledger.whole_s, bad.ledger.whole_s)
-    for account in dict.fromkeys((*good.ledger.seconds, *bad.ledger.seconds)):
-        a, b = good.ledger.seconds.get(account, 0.0), bad.ledger.seconds.get(account, 0.0)
+    for category in dict.fromkeys((*good.ledger.seconds, *bad.ledger.seconds)):
+        a, b = good.ledger.seconds.get(category, 0.0), bad.ledger.seconds.get(category, 0.0)
         if abs(b - a) < TINY * whole:
             continue
-        finding = next((f for f in (bad if b > a else good).findings if f.account is account), None)
+        finding = next((f for f in (bad if b > a else good).findings if f.category is category), None)
         yield Change(
-            what=account.value,
+            what=category.value,
             good=show(a, Unit.SECOND),
             bad=show(b, Unit.SECOND),
             delta_s=b - a,

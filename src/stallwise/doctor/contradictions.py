@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 from stallwise.doctor.findings.finding import Reason
 from stallwise.evidence.catalog import expected, kernel, memory, run, stated
-from stallwise.evidence.contained import kept
+from stallwise.evidence.error_boundary import kept
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact, Note, Source
 from stallwise.physics.specs.hardware import Gpu, find_gpu
@@ -21,8 +21,8 @@ def contradictions(evidence: Evidence) -> tuple[Reason, ...]:
     """Every check that fails, as a sentence with its arithmetic."""
     found: list[Reason] = []
     for check in _CHECKS:
-        for said in kept(check(evidence), f"the check of {check.__name__.strip('_').replace('_', ' ')}", Source("")):
-            (evidence.notes if isinstance(said, Note) else found).append(said)  # type: ignore[arg-type]
+        for reason in kept(check(evidence), f"the check of {check.__name__.strip('_').replace('_', ' ')}", Source("")):
+            (evidence.notes if isinstance(reason, Note) else found).append(reason)  # type: ignore[arg-type]
     return tuple(found)
 
 

@@ -14,7 +14,7 @@ from stallwise.doctor.ask.reply import add_to, choice_of
 from stallwise.doctor.contradictions import contradictions
 from stallwise.doctor.find import Paths, listed
 from stallwise.doctor.findings.diagnosis import SOMETHING_ELSE, Diagnosis, State
-from stallwise.doctor.findings.finding import SAID_ALOUD, Finding, Unknown
+from stallwise.doctor.findings.finding import VERDICT_FROM, Finding, Unknown
 from stallwise.doctor.findings.program_end import ended_in, own_error
 from stallwise.doctor.findings.question import Question
 from stallwise.doctor.findings.rule import Rule
@@ -23,16 +23,16 @@ from stallwise.doctor.fitting import fitting
 from stallwise.doctor.gather import DEFAULT_LIMITS, gather
 from stallwise.doctor.idioms import in_its_words
 from stallwise.doctor.measures import measure_evidence
-from stallwise.doctor.next_step import not_just_done, of_its_kind, telling_first
+from stallwise.doctor.next_step import not_just_done, of_its_kind, relevant_first
 from stallwise.doctor.presence import presence_in
 from stallwise.doctor.prove import prove
-from stallwise.doctor.scenes import scenes_of
 from stallwise.doctor.stating import state
 from stallwise.doctor.subject import subject_of
 from stallwise.doctor.symptoms import complaints
+from stallwise.doctor.timeline_views import scenes_of
 from stallwise.doctor.tree import narrate
-from stallwise.evidence import collector
-from stallwise.evidence.contained import tried
+from stallwise.evidence import gc_pause
+from stallwise.evidence.error_boundary import tried
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Note, Source
 from stallwise.evidence.limits import EXAMINATION_S, STEP_S, Limits, OutOfTime, at_most_of_work, out_of_time
@@ -61,7 +61,7 @@ def diagnose(
     how = {"engine": engine, "workers": workers, "cache": cache, "live_s": live_s, "base": base, "limits": limits}
     evidence = gather(listed(*paths), **how) if paths else Evidence()  # type: ignore[arg-type]
     state(evidence, facts)
-    with collector.paused():
+    with gc_pause.paused():
         if not answers and ask is None:
             return examine(evidence)
         return _consulted(Consultation(evidence), answers, ask)
@@ -88,7 +88,7 @@ class Consultation:
     def question(self) -> Question | None:
         """What is asked now; None once something is proved, the first answer is likely enough, or five were asked."""
         first = max((h.probability for h in self.diagnosis.hypotheses if h.cause != SOMETHING_ELSE), default=0.0)
-        return None if first >= SAID_ALOUD else next(iter(self.diagnosis.questions), None)
+        return None if first >= VERDICT_FROM else next(iter(self.diagnosis.questions), None)
 
     def reply(self, text: str) -> None:
         """Takes a number, the words of a choice, words of one's own, or "don't know"; a number is nothing where nothing is asked."""
@@ -116,7 +116,7 @@ def examine(evidence: Evidence, put: Collection[str] = (), curve: tuple[float, .
     argued = found.findings if measured else _with_rivals(found.findings, evidence)
     owner = {rule.cause: rule.owner for rule in rules}
     findings = tuple(replace(f, owner=owner.get(f.cause, "")) for f in (*argued, *proved.of_kernels))
-    asks = telling_first(of_its_kind(not_just_done(found.next, evidence), evidence), (c.symptom for c in stated))
+    asks = relevant_first(of_its_kind(not_just_done(found.next, evidence), evidence), (c.symptom for c in stated))
     return fitting(
         Diagnosis(
             subject=subject_of(evidence),

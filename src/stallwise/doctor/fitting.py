@@ -17,7 +17,7 @@ from stallwise.doctor.findings.finding import Finding, Fix, Reason
 from stallwise.doctor.presence import Presence, presence_in
 from stallwise.evidence import capture
 from stallwise.evidence.capture import Capture
-from stallwise.evidence.ledger import Account, Ledger
+from stallwise.evidence.ledger import Category, Ledger
 from stallwise.tables import table
 
 USUAL_COMMAND, USUAL_SCRIPT = "python train.py", "train.py"
@@ -47,12 +47,12 @@ def fitting(diagnosis: Diagnosis) -> Diagnosis:
     present = presence_in(diagnosis.evidence)
     findings = tuple(_finding(f, present, diagnosis.ledger) for f in diagnosis.findings)
     steps = tuple(
-        NextStep(_told(s.capture, present), s.separates, s.information_bits)
+        NextStep(_in_words_of_job(s.capture, present), s.separates, s.information_bits)
         for s in diagnosis.next
         if _is_open(s.capture, present)
     )
     if diagnosis.next and not steps and diagnosis.state is not State.HEALTHY:
-        steps = tuple(NextStep(_told(c, present)) for c in FALLBACK if _is_open(c, present))[:1]
+        steps = tuple(NextStep(_in_words_of_job(c, present)) for c in FALLBACK if _is_open(c, present))[:1]
     limit = diagnosis.limit
     return replace(
         diagnosis,
@@ -102,7 +102,7 @@ def _sound(reasons: tuple[Reason, ...]) -> tuple[Reason, ...]:
 
 
 def _captures(captures: tuple[Capture, ...], present: Presence) -> tuple[Capture, ...]:
-    return tuple(_told(c, present) for c in captures if _is_open(c, present))
+    return tuple(_in_words_of_job(c, present) for c in captures if _is_open(c, present))
 
 
 def _is_open(wanted: Capture, present: Presence) -> bool:
@@ -112,7 +112,7 @@ def _is_open(wanted: Capture, present: Presence) -> bool:
     return not given and fits(text, present)
 
 
-def _told(wanted: Capture, present: Presence) -> Capture:
+def _in_words_of_job(wanted: Capture, present: Presence) -> Capture:
     command = _in_its_words(wanted.command, present)
     return replace(wanted, command=command) if command != wanted.command else wanted
 
@@ -134,13 +134,15 @@ def _without_command(line: str) -> str:
 
 def _warning(finding: Finding, ledger: Ledger | None) -> str:
     """ "Do not start with the model" is wrong where the model takes more of the step than what was found."""
-    if ledger is None or not finding.avoid or finding.account is None:
+    if ledger is None or not finding.avoid or finding.category is None:
         return finding.avoid
-    own = ledger.share(finding.account)
+    own = ledger.share(finding.category)
     larger = (
-        account for pattern, account in warnings() if pattern.search(finding.avoid) and account is not finding.account
+        category
+        for pattern, category in warnings()
+        if pattern.search(finding.avoid) and category is not finding.category
     )
-    return "" if any(ledger.share(account) > own for account in larger) else finding.avoid
+    return "" if any(ledger.share(category) > own for category in larger) else finding.avoid
 
 
 @cache
@@ -158,6 +160,6 @@ def things() -> tuple[Thing, ...]:
 
 
 @cache
-def warnings() -> tuple[tuple[re.Pattern[str], Account], ...]:
+def warnings() -> tuple[tuple[re.Pattern[str], Category], ...]:
     """What a warning speaks of, and the account in which it would show."""
-    return tuple((re.compile(str(row["words"])), Account(row["account"])) for row in _table()["warning"])
+    return tuple((re.compile(str(row["words"])), Category(row["account"])) for row in _table()["warning"])

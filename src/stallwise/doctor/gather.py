@@ -11,7 +11,7 @@ from stallwise.doctor.find import find
 from stallwise.doctor.given import ends_like_a_file
 from stallwise.doctor.reading import IN_WORDS, Engine, Reading, ReadingPlan, read_artifact
 from stallwise.doctor.recognise.ranking import in_domain
-from stallwise.doctor.runs import told_apart
+from stallwise.doctor.runs import separate_runs
 from stallwise.errors import BadRequest, StallwiseError, UnreadableInput
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.bag import Bag
@@ -22,7 +22,7 @@ from stallwise.evidence.fact import Fact, Note, Source
 from stallwise.evidence.limits import Limits, within
 from stallwise.evidence.textual import is_textual
 from stallwise.progress import shown
-from stallwise.readers.text.telling import is_content, is_settled
+from stallwise.readers.text.human_text import is_content, is_settled
 
 __all__ = ["artifacts_of", "gather", "read_artifact"]
 
@@ -78,7 +78,7 @@ def gather(
     for name, problem in unopened:
         evidence.notes.append(Note(problem.problem, Source(name), lost=True))
     problems = [problem for _, problem in unopened]
-    for reading in told_apart(readings):
+    for reading in separate_runs(readings):
         if reading.problem is not None:
             problems.append(reading.problem)
             evidence.notes.append(Note(reading.problem.problem, Source(reading.name), lost=True))
@@ -91,20 +91,20 @@ def gather(
             evidence.formats += [f for f in reading.formats if f not in evidence.formats]
             evidence.add(reading.items)
     if evidence.inputs:
-        _hear_as_complaints(evidence, typed)
+        _add_complaints(evidence, typed)
         return evidence
     evidence.stems |= others
     if not _are_texts(evidence, readings, artifacts):
         raise _nothing_readable(artifacts, readings, problems)
-    _hear_as_complaints(evidence, typed)
+    _add_complaints(evidence, typed)
     return evidence
 
 
-def _hear_as_complaints(evidence: Evidence, typed: dict[str, str]) -> None:
+def _add_complaints(evidence: Evidence, typed: dict[str, str]) -> None:
     """Who types words of our trade in the place of a path complains, as with `--fact symptom=`, unless they say that all is well."""
-    said = [(label, w) for label, w in sorted(typed.items()) if not is_content(w) and not is_settled(w)]
-    if said and not evidence.all(stated.SYMPTOM) and in_domain(evidence):
-        evidence.add(Fact(stated.SYMPTOM, words, Source(label, stated=True)) for label, words in said)
+    complaining = [(label, w) for label, w in sorted(typed.items()) if not is_content(w) and not is_settled(w)]
+    if complaining and not evidence.all(stated.SYMPTOM) and in_domain(evidence):
+        evidence.add(Fact(stated.SYMPTOM, words, Source(label, stated=True)) for label, words in complaining)
 
 
 def _sizes(artifacts: list[Artifact]) -> list[float]:

@@ -13,7 +13,7 @@ from enum import Enum
 from pathlib import Path
 
 from stallwise.evidence.words import Words
-from stallwise.readers.text.sayings import symptom_in
+from stallwise.readers.text.phrases import symptom_in
 
 LONGEST_PATH_BYTES = 4096  # PATH_MAX of Linux
 LONGEST_NAME_BYTES = 255  # NAME_MAX of every common file system

@@ -153,21 +153,21 @@ def forget(runs: Sequence[Kept]) -> int:
 
 def against_last_week(series: Sequence[Kept]) -> Moved | None:
     """The last run against those of the seven days before it, where it stands out of their noise."""
-    told = [k for k in series if k.value is not None and k.value > 0]
-    if not told:
+    kept_values = [k for k in series if k.value is not None and k.value > 0]
+    if not kept_values:
         return None
-    last = told[-1]
+    last = kept_values[-1]
     since = datetime.fromisoformat(last.when) - WEEK
-    alike = [k for k in told[:-1] if k.metric == last.metric and datetime.fromisoformat(k.when) >= since]
+    alike = [k for k in kept_values[:-1] if k.metric == last.metric and datetime.fromisoformat(k.when) >= since]
     if len(alike) < FEWEST_BEFORE:
         return None
     sign = -1.0 if last.rate else 1.0
     logs = np.array([sign * math.log(k.value or 1.0) for k in (*alike, last)])
-    apart, against = last_against(logs)
+    difference, against = last_against(logs)
     if against <= 1.0:
         return None
     before = math.exp(sign * float(logs[:-1].mean()))
-    return Moved(last.metric, Unit(last.unit), last.value or 0.0, before, math.exp(apart), len(alike))
+    return Moved(last.metric, Unit(last.unit), last.value or 0.0, before, math.exp(difference), len(alike))
 
 
 def trend_of(series: Sequence[Kept]) -> Trend:

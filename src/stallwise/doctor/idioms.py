@@ -22,13 +22,15 @@ class Framework(NamedTuple):
     pattern: re.Pattern[str]
     words: dict[str, str]
 
-    def told(self, text: str) -> str:
+    def reworded(self, text: str) -> str:
         """The sentence in its words."""
         return self.pattern.sub(lambda m: self.words[m[0]], text)
 
     def fix(self, fix: Fix) -> Fix:
         """The same thing to do."""
-        return replace(fix, action=self.told(fix.action), cost=self.told(fix.cost), risk=self.told(fix.risk))
+        return replace(
+            fix, action=self.reworded(fix.action), cost=self.reworded(fix.cost), risk=self.reworded(fix.risk)
+        )
 
 
 @cache
@@ -52,6 +54,11 @@ def in_its_words(findings: tuple[Finding, ...], evidence: Evidence) -> tuple[Fin
     if own is None:
         return findings
     return tuple(
-        replace(f, fixes=tuple(own.fix(fix) for fix in f.fixes), avoid=own.told(f.avoid), summary=own.told(f.summary))
+        replace(
+            f,
+            fixes=tuple(own.fix(fix) for fix in f.fixes),
+            avoid=own.reworded(f.avoid),
+            summary=own.reworded(f.summary),
+        )
         for f in findings
     )

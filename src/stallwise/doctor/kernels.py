@@ -9,7 +9,7 @@ from stallwise.doctor.rank import SURE_ENOUGH, rank
 from stallwise.evidence.catalog.kernel import TIME, TOTAL_TIME
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import WHOLE, Fact
-from stallwise.evidence.ledger import Account, Ledger
+from stallwise.evidence.ledger import Category, Ledger
 
 WORTH_A_HEADLINE = 0.05  # of all profiled time: less than this is offered, never the answer
 
@@ -32,7 +32,7 @@ def at_stake_s(finding: Finding) -> float:
     return finding.confidence * finding.gain.middle_s
 
 
-def speaking_for_run(
+def kernels_answer(
     ranked: tuple[Finding, ...], run: tuple[Finding, ...], ledger: Ledger | None, evidence: Evidence
 ) -> tuple[Finding, ...]:
     """Where only kernels were looked at, the run's answer is theirs: the kernel with most time at stake leads."""
@@ -70,7 +70,7 @@ def _ledger(kernel: str, evidence: Evidence) -> Ledger | None:
     fact = _time(kernel, evidence)
     if fact is None or fact.number <= 0:
         return None
-    return Ledger({Account.COMPUTE: fact.number}, fact.source, fact.scope, unit="kernel")
+    return Ledger({Category.COMPUTE: fact.number}, fact.source, fact.scope, unit="kernel")
 
 
 def _time(kernel: str, evidence: Evidence) -> Fact | None:

@@ -68,11 +68,11 @@ def _there_and_back(logs: Floats) -> list[Level]:
 def _against(logs: Floats, other: NDArray[np.bool_], places: int) -> float:
     """The difference of the two groups over the least that could be told from noise."""
     a, b = logs[~other], logs[other]
-    apart = abs(float(b.mean() - a.mean()))
-    if apart < math.log1p(WORTH_NAMING):
+    difference = abs(float(b.mean() - a.mean()))
+    if difference < math.log1p(WORTH_NAMING):
         return 0.0
     left = float(((a - a.mean()) ** 2).sum() + ((b - b.mean()) ** 2).sum())
-    return apart / _bound(left, len(logs) - 2, 1.0 / len(a) + 1.0 / len(b), places)
+    return difference / _bound(left, len(logs) - 2, 1.0 / len(a) + 1.0 / len(b), places)
 
 
 def _bound(squares: float, freedom: int, shares: float, places: int) -> float:
@@ -83,10 +83,10 @@ def _bound(squares: float, freedom: int, shares: float, places: int) -> float:
 def last_against(logs: Floats) -> tuple[float, float]:
     """The last one against those before it: its logarithmic distance, and that over what noise may do."""
     earlier = np.asarray(logs[:-1], dtype=np.float64)
-    apart = float(logs[-1] - earlier.mean())
+    difference = float(logs[-1] - earlier.mean())
     left = float(((earlier - earlier.mean()) ** 2).sum())
     bound = _bound(left, len(earlier) - 1, 1.0 + 1.0 / len(earlier), 1)
-    return apart, abs(apart) / bound if abs(apart) >= math.log1p(WORTH_NAMING) else 0.0
+    return difference, abs(difference) / bound if abs(difference) >= math.log1p(WORTH_NAMING) else 0.0
 
 
 def noise_share(logs: Floats, changes: list[Level]) -> float:

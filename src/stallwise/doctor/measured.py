@@ -54,7 +54,7 @@ def _proven(finding: Finding, trials: tuple[Trial, ...]) -> Finding:
     best = _best([t for t in trials if t.state in (FASTER, NOTHING, SLOWER)])
     if best is None:
         return finding
-    said = Reason(sentence(best), (best.source,))
+    reason = Reason(sentence(best), (best.source,))
     if best.state == FASTER:
         gain = _gain(best)
         fix = Fix(best.needs or best.title, gain, risk=best.risk)
@@ -65,7 +65,7 @@ def _proven(finding: Finding, trials: tuple[Trial, ...]) -> Finding:
             tried=best.name,
             gain=gain,
             confidence=max(finding.confidence, PROVEN),
-            because=(*finding.because, said),
+            because=(*finding.because, reason),
             fixes=(fix, *others),
         )
     if best.removes:
@@ -75,9 +75,9 @@ def _proven(finding: Finding, trials: tuple[Trial, ...]) -> Finding:
             tried=best.name,
             gain=_gain(best),
             confidence=min(finding.confidence, REFUTED),
-            against=(*finding.against, said),
+            against=(*finding.against, reason),
         )
-    return replace(finding, predicted=finding.gain, tried=best.name, against=(*finding.against, said))
+    return replace(finding, predicted=finding.gain, tried=best.name, against=(*finding.against, reason))
 
 
 def _offer(trial: Trial) -> Finding:

@@ -26,17 +26,17 @@ def messages_in(artifact: Artifact, *, written: bool = False) -> Iterator[Item]:
     lines = artifact.lines()
     peeler, rank, node = Peeler({}), rank_of_file(artifact.name), node_of_file(artifact.name)
     words = artifact.skeletons
-    heard = matcher().hear(
+    found = matcher().match(
         words,
         lambda i: line_of(i + 1, lines[i][:4000], artifact.name, peeler, rank, node, shape=words.of[i]),
         pasted=written,
     )
-    yield from heard.events
-    for quantity, value, event in facts_fed(heard.events):
+    yield from found.events
+    for quantity, value, event in facts_fed(found.events):
         yield Fact(
             quantities()[quantity], value, event.source, event.scope, note="ends the log" if event.ends_log else ""
         )
-    unknown = [(line, times) for line, times in heard.unknown if not _heads_traceback(lines, line)]
+    unknown = [(line, times) for line, times in found.unknown if not _heads_traceback(lines, line)]
     if unknown:
         yield Unread(artifact.name, error_lines=tuple(_without_repeats(unknown)))
 

@@ -70,9 +70,9 @@ def _questions(rule: Rule, evidence: Evidence) -> Iterable[tuple[Capture, float,
     for clue in rule.clues:
         if clue.outcome(evidence) is None:
             missing = [q for q in clue.reads if not evidence.all(q) and not evidence.series(q)]
-            under, other = model().answers[clue.tells]
+            under, other = model().answers[clue.strength]
             for quantity in missing:
-                if quantity.from_ is not None and not clue.tells.endswith(WHEN_SEEN):
+                if quantity.from_ is not None and not clue.strength.endswith(WHEN_SEEN):
                     yield quantity.from_, under, other
     for quantity in rule.needs:
         if quantity.from_ is not None and not evidence.all(quantity):
@@ -95,7 +95,7 @@ def entropy(probabilities: Iterable[float]) -> float:
 # memory had run full is not what filled it. A service has no steps, and a trace of them says which kernel is slow, not why: its
 # own counters do.
 _STEPS = (TRAIN_LOG, TORCH_TRACE)
-TELLS_NOTHING_OF = {
+IRRELEVANT_TO = {
     Symptom.HANG: (*_STEPS, NCCL_TESTS),
     Symptom.OUT_OF_MEMORY: (TRAIN_LOG,),
     Symptom.MEMORY_GROWTH: (OOM_MESSAGE,),
@@ -106,9 +106,9 @@ TELLS_NOTHING_OF = {
 }
 
 
-def telling_first(asks: tuple[NextStep, ...], heard: Iterable[Symptom]) -> tuple[NextStep, ...]:
+def relevant_first(asks: tuple[NextStep, ...], symptoms: Iterable[Symptom]) -> tuple[NextStep, ...]:
     """What can tell nothing of the complaint goes last."""
-    mute = {capture for symptom in heard for capture in TELLS_NOTHING_OF.get(symptom, ())}
+    mute = {capture for symptom in symptoms for capture in IRRELEVANT_TO.get(symptom, ())}
     return tuple(sorted(asks, key=lambda step: step.capture in mute))
 
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from stallwise.evidence.catalog import distributed, fabric, hang, job, roof, run, serving, stages, stated
+from stallwise.evidence.catalog import distributed, fabric, hang, job, roofline, run, serving, stages, stated
 from stallwise.evidence.catalog.hardware import GPU_NAME
 from stallwise.evidence.evidence import Evidence
-from stallwise.evidence.ledger import Account
+from stallwise.evidence.ledger import Category
 from stallwise.evidence.quantity import Quantity
 
 LARGEST_NODE_GPUS = 16  # more do not stand in one machine of the common kinds
@@ -28,7 +28,7 @@ SERVED = (
     serving.ENGINE, serving.OFFERED_RATE, serving.ACHIEVED_RATE, serving.TTFT, serving.TTFT_TAIL, serving.TPOT, serving.OUTPUT_RATE,
     serving.QUEUE_TIME, serving.RUNNING, serving.WAITING, serving.PREEMPTED, serving.KV_MAX, serving.MAX_SEQS,
 )  # fmt: skip
-EXCHANGES = (stated.ALLREDUCE_TIME, fabric.SCALING_BORDER, distributed.STRAGGLER)
+EXCHANGES = (stated.ALLREDUCE_TIME, fabric.SCALING_BOUNDARY, distributed.STRAGGLER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +93,13 @@ def _numbers(evidence: Evidence, quantity: Quantity) -> list[float]:
 
 def _rank_count(evidence: Evidence) -> int | None:
     """The most that anybody tells of; one where a whole step was measured and nothing in it exchanges."""
-    told = [n for q in COUNTS for n in _numbers(evidence, q)]
+    counts = [n for q in COUNTS for n in _numbers(evidence, q)]
     seen = {scope.rank for scope in evidence.scopes("rank")}
-    most = max([*told, float(len(seen))], default=0.0)
+    most = max([*counts, float(len(seen))], default=0.0)
     if most > 1 or _exchanges(evidence):
         return int(most) if most > 1 else None
     measured = [x for x in evidence.ledgers if x.unit == "step"]
-    alone = bool(told) or (bool(measured) and all(x.share(Account.COMMUNICATION) == 0.0 for x in measured))
+    alone = bool(counts) or (bool(measured) and all(x.share(Category.COMMUNICATION) == 0.0 for x in measured))
     return 1 if alone else None
 
 
@@ -135,11 +135,11 @@ def _gpu(evidence: Evidence) -> bool | None:
 
 
 def _nodes(evidence: Evidence, count: int | None) -> bool | None:
-    told = [n for q in (fabric.NODES, fabric.FABRIC_NODES) for n in _numbers(evidence, q)]
+    counts = [n for q in (fabric.NODES, fabric.FABRIC_NODES) for n in _numbers(evidence, q)]
     hosts = {scope.node for scope in evidence.scopes("node")}
-    if any(n > 1 for n in told) or len(hosts) > 1 or (count or 0) > LARGEST_NODE_GPUS:
+    if any(n > 1 for n in counts) or len(hosts) > 1 or (count or 0) > LARGEST_NODE_GPUS:
         return True
-    return False if told or count == 1 else None
+    return False if counts or count == 1 else None
 
 
 def _serving(evidence: Evidence) -> bool:
@@ -149,7 +149,7 @@ def _serving(evidence: Evidence) -> bool:
 
 def _may_decode(evidence: Evidence) -> bool:
     """A trace in which attention reads a cache: its steps may be tokens of an answer."""
-    return bool(evidence.all(roof.ATTENTION_BYTES_SHARE))
+    return bool(evidence.all(roofline.ATTENTION_BYTES_SHARE))
 
 
 def _knows_steps(evidence: Evidence) -> bool:

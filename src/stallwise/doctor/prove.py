@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from stallwise.doctor.findings.finding import Finding, Unknown
 from stallwise.doctor.findings.rule import Rule
-from stallwise.doctor.kernels import rank_kernels, speaking_for_run
+from stallwise.doctor.kernels import kernels_answer, rank_kernels
 from stallwise.doctor.measured import join
 from stallwise.doctor.named_by_user import with_names_of_the_user
 from stallwise.doctor.rank import rank
@@ -30,13 +30,13 @@ class Proved:
     ledger: Ledger | None
     findings: tuple[Finding, ...]  # of the run, best first
     of_kernels: tuple[Finding, ...]
-    kernels_speak: bool  # kernels alone are the whole question
+    kernels_only: bool  # kernels alone are the whole question
     unknown: tuple[Unknown, ...]
 
     @property
     def measured(self) -> bool:
         """Whether a measured ledger or a kernel's counters decides."""
-        return self.kernels_speak or (self.ledger is not None and not self.ledger.source.stated and bool(self.findings))
+        return self.kernels_only or (self.ledger is not None and not self.ledger.source.stated and bool(self.findings))
 
     @property
     def answers(self) -> bool:
@@ -60,13 +60,13 @@ def prove(evidence: Evidence, rules: tuple[Rule, ...], verdicts: Sequence[Findin
     found = join(found, evidence)
     findings = rank([f for f in found if f.scope.kernel is None], ledger)
     of_kernels = rank_kernels(found, evidence)
-    spoken = speaking_for_run(of_kernels, findings, ledger, evidence)
-    seen = (*spoken, *findings)
-    priced = any(f.scope.kernel is None and f.account for f in seen)
-    if not spoken and not priced and not any(f.confidence >= CLEAR and not f.optional for f in seen):
+    kernels = kernels_answer(of_kernels, findings, ledger, evidence)
+    seen = (*kernels, *findings)
+    priced = any(f.scope.kernel is None and f.category for f in seen)
+    if not kernels and not priced and not any(f.confidence >= CLEAR and not f.optional for f in seen):
         stuck = {f.cause for f in seen if f.blocking}
         seen = (*(f for f in past_threshold(evidence, rules) if f.cause not in stuck), *seen)
-    if not spoken and (ledger is None or ledger.source.stated):  # seconds of a measured ledger keep their order
+    if not kernels and (ledger is None or ledger.source.stated):  # seconds of a measured ledger keep their order
         seen = tuple(sorted(seen, key=lambda f: not trusted(f)))
     unknown = tuple(v for v in verdicts if isinstance(v, Unknown))
-    return Proved(ledger, seen, of_kernels, bool(spoken), unknown)
+    return Proved(ledger, seen, of_kernels, bool(kernels), unknown)

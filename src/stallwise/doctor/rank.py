@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from stallwise.doctor.findings.finding import Finding, Gain
-from stallwise.evidence.ledger import Account, Ledger
+from stallwise.evidence.ledger import Category, Ledger
 
 SURE_ENOUGH = 0.5  # below even odds a finding is a hypothesis, not an answer
 UNPRICED_SHARE = 0.05  # how a finding without seconds competes with priced ones: like a loss just worth acting on
@@ -27,10 +27,10 @@ def _weight(finding: Finding, whole_s: float, ledger: Ledger | None) -> tuple[bo
     """
     share = UNPRICED_SHARE
     if finding.gain is not None and whole_s:
-        certain = finding.account is Account.COMPUTE
+        certain = finding.category is Category.COMPUTE
         gain = finding.gain
-        if ledger is not None and finding.account is not None and not gain.measured and not gain.replayed:
-            gain = gain.capped(ledger.seconds.get(finding.account, 0.0))
+        if ledger is not None and finding.category is not None and not gain.measured and not gain.replayed:
+            gain = gain.capped(ledger.seconds.get(finding.category, 0.0))
         waited_s = gain.high_s if gain.likely_s is None else min(gain.likely_s, gain.high_s)
         share = (gain.low_s if certain else waited_s) / whole_s
     elif finding.blocking:
@@ -55,38 +55,38 @@ def _causes_before_consequences(ordered: list[Finding]) -> list[Finding]:
 
 
 def _capped(ordered: list[Finding], ledger: Ledger) -> list[Finding]:
-    left: dict[Account, float] = dict(ledger.seconds)
+    left: dict[Category, float] = dict(ledger.seconds)
     result = []
     for finding in ordered:
         if finding.gain is not None:
-            gain = _within(finding.gain, finding.account, left, ledger)
-            if finding.account is not None:
-                left[finding.account] = left.get(finding.account, 0.0) - gain.high_s
+            gain = _within(finding.gain, finding.category, left, ledger)
+            if finding.category is not None:
+                left[finding.category] = left.get(finding.category, 0.0) - gain.high_s
             fixes = tuple(
                 replace(f, gain=f.gain.of_step(ledger.whole_s).capped(gain.high_s)) if f.gain else f
                 for f in finding.fixes
             )
-            expected = finding.predicted and _within(finding.predicted, finding.account, ledger.seconds, ledger)
+            expected = finding.predicted and _within(finding.predicted, finding.category, ledger.seconds, ledger)
             finding = replace(finding, gain=gain, fixes=fixes, predicted=expected)
         result.append(finding)
     return result
 
 
-def _within(gain: Gain, account: Account | None, left: Mapping[Account, float], ledger: Ledger) -> Gain:
+def _within(gain: Gain, category: Category | None, left: Mapping[Category, float], ledger: Ledger) -> Gain:
     """No gain is larger than the time it removes: what its account holds and nobody above claims.
 
     A replay or a trial may win more than that; then the rest comes out of other accounts (work that hides behind the host
     afterwards), and the gain says how much. So much a replay can only say of a run on its own: among other ranks, time that one of
     them wins turns into waiting for the others.
     """
-    if account is None:
+    if category is None:
         return gain.of_step(ledger.whole_s).capped(ledger.whole_s)
-    held = ledger.seconds.get(account, 0.0)
+    held = ledger.seconds.get(category, 0.0)
     if gain.measured:  # a trial tells what goes with this cause alone, wherever it shows
         gain = gain.of_step(ledger.whole_s).capped(ledger.whole_s)
         return replace(gain, beside_s=max(gain.high_s - held, 0.0))
     if not gain.replayed:
-        return gain.capped(max(left.get(account, 0.0), 0.0))
+        return gain.capped(max(left.get(category, 0.0), 0.0))
     beside = max((gain.likely_s or 0.0) - held, 0.0) if ledger.clean_step_s is not None else 0.0
     capped = gain.capped(min(held + beside, ledger.whole_s))
     return replace(capped, beside_s=max(capped.high_s - held, 0.0))

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from stallwise.doctor.engine_lines import card_samples, engine_samples, worth_reading
-from stallwise.doctor.gauged import Gauged, gauged
+from stallwise.doctor.log_metrics import LogMetrics, log_metrics_of
 from stallwise.doctor.measures import measure_timeline
 from stallwise.doctor.messages import messages_in
 from stallwise.doctor.understanding import (
@@ -23,16 +23,16 @@ from stallwise.doctor.understanding import (
 )
 from stallwise.doctor.words import asserted_in, bag_of
 from stallwise.errors import StallwiseError
-from stallwise.evidence import collector
+from stallwise.evidence import gc_pause
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.bag import Bag
 from stallwise.evidence.catalog import run, serving, stated
 from stallwise.evidence.catalog.serving import ENGINE_SAMPLES
-from stallwise.evidence.contained import failure_of, kept
+from stallwise.evidence.error_boundary import failure_of, kept
 from stallwise.evidence.event import Event, Role
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Note, Series, Source, Table
-from stallwise.evidence.last_asked import forget
+from stallwise.evidence.file_cache import forget
 from stallwise.evidence.limits import Limits, OutOfTime, at_most, within
 from stallwise.evidence.own_lines import own_lines
 from stallwise.evidence.reading import Printed, Rows
@@ -89,51 +89,51 @@ def read_artifact(artifact: Artifact, *, keep_timelines: bool = False) -> tuple[
     whole = artifact
     if is_prose(artifact):
         artifact = artifact.saying(asserted_in(artifact.text()))
-    told, readers = _told(artifact)
+    text, readers = _best_form(artifact)
     owners, alone = _owned(readers), any(getattr(r, "EXCLUSIVE", False) for r in readers)
     parts: list[Artifact] = []
     if (collected := _of_machine(readers, artifact, keep_timelines)) is not None:
         return collected[0], collected[1] + _losses(stored, artifact)
-    if told is artifact and owners:  # one that owns the file would leave the others' outputs unread
+    if text is artifact and owners:  # one that owns the file would leave the others' outputs unread
         parts = parts_of(artifact, _owners_of, unasked=alone or len(owners) > 1)
     if parts:
         formats, items = _each(parts, keep_timelines)
         items.append(Bag(frozenset(), Source(artifact.name), composed=is_composed(stored)))
         return formats, items + _losses(stored, artifact)
-    written = is_written(told)
+    written = is_written(text)
     source = Source(artifact.name)
     quoted = written or (not alone and is_document(artifact))
-    said = [] if alone else list(kept(messages_in(whole, written=quoted), "the book of messages", source))
+    messages = [] if alone else list(kept(messages_in(whole, written=quoted), "the book of messages", source))
     pasted = any(
-        isinstance(x, Event) and x.role is Role.ROOT and x.level == "error" for x in said
+        isinstance(x, Event) and x.role is Role.ROOT and x.level == "error" for x in messages
     )  # lines of a program
-    first = [r for r in readers if not written or pasted or not (r.FORMAT in LOG_READERS or _mentioned(r.FORMAT, told))]
-    formats, items, problems = _read(first, told, keep_timelines)
-    table = redrawn(told) if not owners else None  # readers of tables know them as CSV
+    first = [r for r in readers if not written or pasted or not (r.FORMAT in LOG_READERS or _mentioned(r.FORMAT, text))]
+    formats, items, problems = _read(first, text, keep_timelines)
+    table = redrawn(text) if not owners else None  # readers of tables know them as CSV
     if table is not None:
         drawn = _read([r for r in readers_for(table) if r not in readers], table, keep_timelines)
         formats, items = formats + drawn[0], items + drawn[1]
-    lines: Gauged = []
+    lines: LogMetrics = []
     try:
-        lines = [] if alone else gauged(told)
+        lines = [] if alone else log_metrics_of(text)
     except Exception as error:
         problems.append(failure_of("the reader of gauges", error))
-    spoken = [x for x in lines if not written or pasted or not (x[0].in_logs or _mentioned(x[0].format, told))]
-    formats, items = _with(spoken, formats, items)
-    if not any(isinstance(item, Table) and item.kind == ENGINE_SAMPLES for item in items) and worth_reading(told):
-        items += kept(engine_samples(told), "the reader of engine lines", source)
+    metrics = [x for x in lines if not written or pasted or not (x[0].in_logs or _mentioned(x[0].format, text))]
+    formats, items = _with(metrics, formats, items)
+    if not any(isinstance(item, Table) and item.kind == ENGINE_SAMPLES for item in items) and worth_reading(text):
+        items += kept(engine_samples(text), "the reader of engine lines", source)
     if not alone and not any(isinstance(item, Table) and item.kind == GPU_SAMPLES for item in items):
-        items += kept(card_samples(told), "the reader of monitor lines", source)
+        items += kept(card_samples(text), "the reader of monitor lines", source)
     if not any(getattr(r, "EXCLUSIVE", False) and r.FORMAT in formats and r.FORMAT != STATED_FORMAT for r in readers):
-        formats += [MESSAGES] if any(isinstance(item, Event) for item in said) else []
-        items += said
-        more = list(kept(_understood(told, items, formats, written, whole), "the lexicon", source))
+        formats += [MESSAGES] if any(isinstance(item, Event) for item in messages) else []
+        items += messages
+        more = list(kept(_understood(text, items, formats, written, whole), "the lexicon", source))
         if any(isinstance(item, (Fact, Series, Table)) for item in more):
             formats += [] if formats else [IN_WORDS]
-        elif len(first) + len(spoken) < len(readers) + len(lines):  # the page says nothing in words: a log after all
-            rest = _read([r for r in readers if r not in first], told, keep_timelines)
+        elif len(first) + len(metrics) < len(readers) + len(lines):  # the page says nothing in words: a log after all
+            rest = _read([r for r in readers if r not in first], text, keep_timelines)
             formats, items, problems = formats + rest[0], items + rest[1], problems + rest[2]
-            formats, items = _with([x for x in lines if x not in spoken], formats, items)
+            formats, items = _with([x for x in lines if x not in metrics], formats, items)
         items += more
         labelled = any(getattr(r, "LABELLED", False) and r.FORMAT in formats for r in readers)
         engine = not quoted and _of_an_engine(items)
@@ -142,13 +142,13 @@ def read_artifact(artifact: Artifact, *, keep_timelines: bool = False) -> tuple[
         items += _last_line(whole) if engine else ()
         items.append(_bag(whole, loud, composed=is_composed(stored)))
     elif not items and b"\x00" not in artifact.head[:4096]:  # of its format, yet nothing in it: the words remain
-        items.append(bag_of(enumerate(told.text(MOST_BYTES).splitlines(), 1), artifact.name))
+        items.append(bag_of(enumerate(text.text(MOST_BYTES).splitlines(), 1), artifact.name))
     elif is_composed(stored):
         items.append(Bag(frozenset(), source, composed=True))
     if problems and not formats:
         raise problems[0]
     items += [Note(problem.problem, source, lost=True) for problem in problems]
-    return formats, items + _losses(stored, artifact, told)
+    return formats, items + _losses(stored, artifact, text)
 
 
 def _bag(whole: Artifact, loud: Iterator[Event | ErrorLine] | None, *, composed: bool) -> Bag:
@@ -244,7 +244,9 @@ def _owned(readers: list[Reader]) -> frozenset[str]:
 
 def _owners_of(part: Artifact) -> frozenset[str]:
     """The same, with books whose tables it has."""
-    tables = {book.format for book, found in gauged(part) if any(isinstance(item, Table) for item in found)}
+    tables = {
+        catalogue.format for catalogue, found in log_metrics_of(part) if any(isinstance(item, Table) for item in found)
+    }
     return _owned(readers_for(part)) | tables
 
 
@@ -255,26 +257,26 @@ def _each(parts: list[Artifact], keep_timelines: bool) -> tuple[list[str], list[
     problems: list[StallwiseError] = []
     for part in parts:
         try:
-            found, told = read_artifact(part, keep_timelines=keep_timelines)
+            found, given_items = read_artifact(part, keep_timelines=keep_timelines)
         except StallwiseError as error:
             problems.append(error)
             continue
         formats += [f for f in found if f not in formats]
-        items += told
+        items += given_items
     if problems and not formats:
         raise problems[0]
     return formats, items + [Note(problem.problem, Source(parts[0].name), lost=True) for problem in problems]
 
 
 def _understood(
-    told: Artifact, known: list[Item], formats: list[str], written: bool, whole: Artifact
+    text: Artifact, known: list[Item], formats: list[str], written: bool, whole: Artifact
 ) -> Iterator[Item]:
-    denying = whole.text() if written and whole is not told else ""
-    yield from understood(told, known, formats, written=written, whole=denying)
+    denying = whole.text() if written and whole is not text else ""
+    yield from understood(text, known, formats, written=written, whole=denying)
 
 
 def _read(
-    readers: list[Reader], told: Artifact, keep_timelines: bool
+    readers: list[Reader], text: Artifact, keep_timelines: bool
 ) -> tuple[list[str], list[Item], list[StallwiseError]]:
     """What these readers give; a problem of one does not silence the others."""
     formats: list[str] = []
@@ -283,16 +285,16 @@ def _read(
     for reader in readers:
         try:
             shaped, given = False, len(items)
-            for item in reader.read(told):
+            for item in reader.read(text):
                 if isinstance(item, Printed | Rows | ReadValue):
                     from stallwise.readers.text.steps import understood_steps
 
                     shaped = True
                     known = any(isinstance(x, Table) and x.kind == GPU_SAMPLES for x in items)
-                    items += understood_steps(item, told.name, with_cards=not known)
+                    items += understood_steps(item, text.name, with_cards=not known)
                     continue
                 if isinstance(item, Timeline):
-                    items += kept(measure_timeline(item), "a measure", Source(told.name))
+                    items += kept(measure_timeline(item), "a measure", Source(text.name))
                     if not keep_timelines:
                         continue
                 items.append(item)
@@ -303,9 +305,9 @@ def _read(
     return formats, items, problems
 
 
-def _with(lines: Gauged, formats: list[str], items: list[Item]) -> tuple[list[str], list[Item]]:
-    spoken = dict.fromkeys([*formats, *(book.format for book, _ in lines)])
-    return list(spoken), items + [item for _, found in lines for item in found]
+def _with(lines: LogMetrics, formats: list[str], items: list[Item]) -> tuple[list[str], list[Item]]:
+    all_formats = dict.fromkeys([*formats, *(catalogue.format for catalogue, _ in lines)])
+    return list(all_formats), items + [item for _, found in lines for item in found]
 
 
 def _mentioned(format_: str, page: Artifact) -> bool:
@@ -313,7 +315,7 @@ def _mentioned(format_: str, page: Artifact) -> bool:
     return format_ == "out-of-memory error" and not _RAISED.search(page.head)
 
 
-def _told(artifact: Artifact) -> tuple[Artifact, list[Reader]]:
+def _best_form(artifact: Artifact) -> tuple[Artifact, list[Reader]]:
     """The artifact in the clothes that readers know best, and those readers."""
     known = readers_for(artifact)
     if any(getattr(r, "EXCLUSIVE", False) for r in known):
@@ -333,7 +335,7 @@ def reading_of(artifact: Artifact, plan: ReadingPlan) -> Reading:
     key, seconds = "", plan.limits.file_s
     try:
         seconds = plan.limits.seconds_for(artifact.size_bytes)
-        with within(plan.limits), at_most(seconds), unwarned(), collector.paused():
+        with within(plan.limits), at_most(seconds), unwarned(), gc_pause.paused():
             if plan.cache and not plan.keep_timelines:
                 key, known = recall(artifact)
                 if known is not None:

@@ -13,7 +13,7 @@ from stallwise.evidence.ledger import Ledger
 from stallwise.evidence.unread import Unread
 
 
-def told_apart(readings: list[Reading]) -> list[Reading]:
+def separate_runs(readings: list[Reading]) -> list[Reading]:
     """Gives the items of readings that claim the same place in the run a `run` label: the name of their file."""
     places = {at: place for at, reading in enumerate(readings) if (place := _place(reading)) is not None}
     crowded = {place for place, count in Counter(places.values()).items() if count > 1}

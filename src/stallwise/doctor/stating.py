@@ -68,20 +68,20 @@ def _items(pairs: dict[str, str]) -> Iterator[Item]:
     yield from stated_items(known, STATED)
 
 
-def _spoken(items: Sequence[Item], known: Evidence) -> Iterator[Fact]:
+def _in_complaints(items: Sequence[Item], known: Evidence) -> Iterator[Fact]:
     """What the sentence of a complaint says besides: numbers by the words around them, statements, the card, the model.
 
     What was typed as a fact, or read from an artifact, is known better.
     """
-    told = {item.quantity.name for item in items if isinstance(item, Fact | Series)}
-    told |= {name for name, facts in known.facts.items() if facts} | {s.quantity.name for s in known.all_series}
+    known_names = {item.quantity.name for item in items if isinstance(item, Fact | Series)}
+    known_names |= {name for name, facts in known.facts.items() if facts} | {s.quantity.name for s in known.all_series}
     for item in items:
         if isinstance(item, Fact) and item.quantity is stated.SYMPTOM:
             text = asserted_in(str(item.value))
             numbers = [n for at, s in enumerate(prose.sentences(text)) for n in prose.numbers_in(s, f"{at}")]
             understood = understand(numbers, text, STATED.file, written=True).facts
             for fact in (*understood, *mentions(text, STATED.file)):
-                if fact.quantity.name not in told:
+                if fact.quantity.name not in known_names:
                     yield fact
 
 
@@ -91,10 +91,10 @@ def state(evidence: Evidence, words: Sequence[str]) -> None:
         return
     pairs = pairs_of(words)
     items = list(_items(pairs))
-    evidence.add([*items, *_spoken(items, evidence)])
+    evidence.add([*items, *_in_complaints(items, evidence)])
     # A name of a quantity says what somebody measures, not what ails the run: only values that are words are evidence.
-    spoken = [value for key, value in pairs.items() if key not in DENIALS and not value[:1].isdigit()]
-    evidence.add([bag_of(enumerate(spoken, 1), STATED.file, stated=True)])
+    worded = [value for key, value in pairs.items() if key not in DENIALS and not value[:1].isdigit()]
+    evidence.add([bag_of(enumerate(worded, 1), STATED.file, stated=True)])
     if INPUT not in evidence.inputs:
         evidence.inputs.append(INPUT)
     if INPUT not in evidence.formats:

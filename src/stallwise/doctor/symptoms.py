@@ -14,7 +14,7 @@ from stallwise.evidence.fact import STATED, Fact
 from stallwise.evidence.quantity import Quantity
 from stallwise.late import np
 from stallwise.readers.text.entries import entries
-from stallwise.readers.text.sayings import symptom_in
+from stallwise.readers.text.phrases import symptom_in
 from stallwise.units import Unit, show
 
 LOW_MFU = 0.3  # 215 of 220 published BF16 training runs with an MFU lie above

@@ -7,12 +7,12 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from stallwise.doctor.findings.diagnosis import SOMETHING_ELSE, Hypothesis
-from stallwise.doctor.findings.finding import SAID_ALOUD, Finding
+from stallwise.doctor.findings.finding import VERDICT_FROM, Finding
 from stallwise.doctor.recognise import Ranking
 
 HEALTHY = "none"  # the cause of a run that nothing ails
 MOST_SURE = 0.97
-JUST_UNSURE = SAID_ALOUD - 0.01
+JUST_UNSURE = VERDICT_FROM - 0.01
 
 
 def table_of(findings: Sequence[Finding], ranking: Ranking | None) -> tuple[Hypothesis, ...]:

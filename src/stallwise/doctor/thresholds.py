@@ -30,17 +30,19 @@ def past_threshold(evidence: Evidence, rules: tuple[Rule, ...]) -> tuple[Finding
     """One finding for each cause that a single number names, the largest first."""
     by_cause = {r.cause: r for r in rules}
     best: dict[str, tuple[float, Reason]] = {}
-    for cause, excess, reason in _spoken(evidence, rules):
+    for cause, excess, reason in _exceeded(evidence, rules):
         if excess > best.get(cause, (0.0, reason))[0]:
             best[cause] = (excess, reason)
     found = sorted(best.items(), key=lambda item: -item[1][0])
     # Several parts of one whole may be large: the largest decides, the others are suspected.
-    told = [(cause, SURE if place == 0 else SURE / 2, reason) for place, (cause, (_, reason)) in enumerate(found)]
-    if not told:
-        told = [(cause, ODD, reason) for cause, reason in _odd(evidence, rules)]
+    ranked_causes = [
+        (cause, SURE if place == 0 else SURE / 2, reason) for place, (cause, (_, reason)) in enumerate(found)
+    ]
+    if not ranked_causes:
+        ranked_causes = [(cause, ODD, reason) for cause, reason in _odd(evidence, rules)]
     return tuple(
         replace(advised(by_cause[cause], Hypothesis(cause, sure, (reason,)), evidence), confidence=sure)
-        for cause, sure, reason in told
+        for cause, sure, reason in ranked_causes
     )
 
 
@@ -50,17 +52,17 @@ def _odd(evidence: Evidence, rules: tuple[Rule, ...]) -> Iterator[tuple[str, Rea
     slow = [c for c in complaints(evidence) if c.symptom.kind is Kind.SPEED]
     if not slow:
         return
-    said = any(c.by_person for c in slow)
+    by_person = any(c.by_person for c in slow)
     for cause, row in _rows(rules, "odd"):
         for name in row["of"]:
             fact, before = _now(evidence, name), evidence.get(quantities()[name], run=BEFORE)
             became = before is not None and not isinstance(before.value, str) and not before.number % row["multiple"]
-            if fact is not None and fact.number % row["multiple"] and (said or became):
+            if fact is not None and fact.number % row["multiple"] and (by_person or became):
                 yield cause, Reason.of(f"{_plain(name)} {fact} is no multiple of {row['multiple']}", fact)
                 return
 
 
-def _spoken(evidence: Evidence, rules: tuple[Rule, ...]) -> Iterator[tuple[str, float, Reason]]:
+def _exceeded(evidence: Evidence, rules: tuple[Rule, ...]) -> Iterator[tuple[str, float, Reason]]:
     """Cause, how far above its limit, why."""
     for cause, row in _rows(rules, "part"):
         for fact in _of(evidence, change.PART_SHARE.name, row["of"]):

@@ -36,19 +36,19 @@ def stage_owners(
     """A finding for every owner of a large part, where no trace was there to look closer."""
     if evidence.timelines:
         return []
-    claimed = {f.account for f in found if f.account is not None}
+    claimed = {f.category for f in found if f.category is not None}
     judged = {f.cause for f in found}
     step_s = _step_s(evidence, ledger)
-    spoken = []
+    owned_findings = []
     for rule in rules:
-        if rule.owns is None or rule.cause in judged or rule.owns.account in claimed:
+        if rule.owns is None or rule.cause in judged or rule.owns.category in claimed:
             continue
         if refuted(rule, evidence):  # a wait for work that is queued anyway is no loss
             continue
         part = _part(rule.owns, evidence, ledger, step_s)
         if part is not None and part[0] >= UNEXPLAINED_SHARE:
-            spoken.append(_finding(rule, rule.owns, part, _mean_step_s(evidence, step_s), evidence))
-    return spoken
+            owned_findings.append(_finding(rule, rule.owns, part, _mean_step_s(evidence, step_s), evidence))
+    return owned_findings
 
 
 def _step_s(evidence: Evidence, ledger: Ledger | None) -> float:
@@ -70,23 +70,23 @@ def _part(
     owned: Owned, evidence: Evidence, ledger: Ledger | None, step_s: float
 ) -> tuple[float, str, tuple[Source, ...]] | None:
     """The largest share that anybody tells of it, in which words, and where."""
-    told: list[tuple[float, str, tuple[Source, ...]]] = []
+    timed: list[tuple[float, str, tuple[Source, ...]]] = []
     names = {q.name: q.meaning for q in owned.parts}
     for quantity in owned.parts:
         fact = evidence.get(quantity, run=None)
         if fact is not None and _number(fact) and step_s > 0 and fact.number <= step_s:
-            told.append((fact.number / step_s, quantity.meaning, (fact.source,)))
+            timed.append((fact.number / step_s, quantity.meaning, (fact.source,)))
     for quantity in owned.shares:
         fact = evidence.get(quantity, run=None)
         if fact is not None and _number(fact) and fact.number <= 1.0:
             elsewhere = sum(evidence.value(q, 0.0) for q in owned.bursts)
-            told.append((max(fact.number - elsewhere, 0.0), quantity.meaning, (fact.source,)))
+            timed.append((max(fact.number - elsewhere, 0.0), quantity.meaning, (fact.source,)))
     for fact in evidence.all(change.PART_SHARE):
         if fact.scope.layer in names and fact.number <= 1.0:
-            told.append((fact.number, names[fact.scope.layer], (fact.source,)))
-    if not told and owned.whole_account and ledger is not None and ledger.unit == "step":
-        told.append((ledger.share(owned.account), owned.parts[0].meaning, (ledger.source,)))
-    return max(told, default=None, key=lambda t: t[0])
+            timed.append((fact.number, names[fact.scope.layer], (fact.source,)))
+    if not timed and owned.whole_category and ledger is not None and ledger.unit == "step":
+        timed.append((ledger.share(owned.category), owned.parts[0].meaning, (ledger.source,)))
+    return max(timed, default=None, key=lambda t: t[0])
 
 
 def _number(fact: Fact) -> bool:
@@ -112,6 +112,6 @@ def _finding(
             *(borne_out if owned.of else ()),
             *advice.because,
         ),
-        account=owned.account,
+        category=owned.category,
         gain=gain,
     )

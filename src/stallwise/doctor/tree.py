@@ -7,7 +7,7 @@ from stallwise.doctor.findings.symptom import Symptom
 from stallwise.doctor.symptoms import Complaint
 from stallwise.evidence.catalog import change, distributed, run, stated
 from stallwise.evidence.evidence import Evidence
-from stallwise.evidence.ledger import Account, Ledger
+from stallwise.evidence.ledger import Category, Ledger
 from stallwise.evidence.quantity import Quantity
 from stallwise.physics.costs.formulas import scaling_efficiency
 
@@ -25,9 +25,9 @@ SERVING = {Symptom.SERVING_COLLAPSE, Symptom.SERVING_SLOW, Symptom.HIGH_TTFT}
 BURSTY_SHARE = 0.05  # of all time in isolated slow steps
 
 
-def narrate(evidence: Evidence, heard: tuple[Complaint, ...], ledger: Ledger | None) -> tuple[str, ...]:
+def narrate(evidence: Evidence, stated_complaints: tuple[Complaint, ...], ledger: Ledger | None) -> tuple[str, ...]:
     """One line a question; nothing where no run is slow."""
-    symptoms = {c.symptom for c in heard}
+    symptoms = {c.symptom for c in stated_complaints}
     if symptoms & SERVING:
         return (_load(evidence), _phase(evidence), _cache(evidence))
     if symptoms & TRAINING or ledger is not None:
@@ -109,8 +109,8 @@ def _several(evidence: Evidence) -> bool:
 def _where(evidence: Evidence, ledger: Ledger | None) -> str:
     question = "Before backward or in gradient sync? "
     if ledger is not None:
-        sync = ledger.share(Account.COMMUNICATION)
-        front = ledger.share(Account.INPUT_WAIT) + ledger.share(Account.HOST_WAIT) + ledger.share(Account.LAUNCH_GAP)
+        sync = ledger.share(Category.COMMUNICATION)
+        front = ledger.share(Category.INPUT_WAIT) + ledger.share(Category.HOST_WAIT) + ledger.share(Category.LAUNCH_GAP)
         place = "in the exchange" if sync > front else "on the host's side, before the device has work"
         return f"{question}{sync:.0%} exposed communication against {front:.0%} waiting for the host: {place}."
     if (in_sync := _flag(evidence, stated.IN_GRADIENT_SYNC)) is not None:

@@ -24,11 +24,11 @@ def trend(runs: Sequence[str]) -> Trend:
     """Diagnoses each run and judges the series."""
     diagnoses = [diagnose(run) for run in shown(runs, len(runs), "diagnosing", "runs")]
     names = _short(runs)
-    told = [speeds_of(d) for d in diagnoses]
-    votes = Counter(words for speeds in told for words in speeds)
-    order = list(dict.fromkeys(words for speeds in told for words in speeds))
-    metric = max(order, key=lambda words: (votes[words], -order.index(words)), default="")
-    having = [s[metric] for s in told if metric in s]
+    speeds_by_run = [speeds_of(d) for d in diagnoses]
+    counts = Counter(words for speeds in speeds_by_run for words in speeds)
+    order = list(dict.fromkeys(words for speeds in speeds_by_run for words in speeds))
+    metric = max(order, key=lambda words: (counts[words], -order.index(words)), default="")
+    having = [s[metric] for s in speeds_by_run if metric in s]
     points = tuple(
         RunPoint(
             name,
@@ -36,7 +36,7 @@ def trend(runs: Sequence[str]) -> Trend:
             d.state.value,
             d.ranked[0] if d.ranked and not d.healthy else "",
         )
-        for name, speeds, d in zip(names, told, diagnoses, strict=True)
+        for name, speeds, d in zip(names, speeds_by_run, diagnoses, strict=True)
     )
     found = judged(metric, having[0].unit if having else Unit.SECOND, bool(having and having[0].rate), points)
     return replace(found, shifts=tuple(_explained(shift, points, diagnoses) for shift in found.shifts))

@@ -12,14 +12,14 @@ from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Series, Source, Table
 from stallwise.evidence.reading import Printed, Reading, Rows, Shape
 from stallwise.readers import readers_for
-from stallwise.readers.records.plain_rows import SAMPLE_ROWS, as_csv, retold
+from stallwise.readers.records.plain_rows import SAMPLE_ROWS, as_csv, recolumned
 from stallwise.readers.shapes import delimited, prose, shapes_in
 from stallwise.readers.shapes.tree import tree_of
+from stallwise.readers.text.human_text import first_statement, is_manual, is_settled, unresolved
 from stallwise.readers.text.mentions import mentions
+from stallwise.readers.text.phrases import order_of, symptom_in
 from stallwise.readers.text.rows import named_columns
-from stallwise.readers.text.sayings import order_of, symptom_in
 from stallwise.readers.text.scopes import axis_of
-from stallwise.readers.text.telling import is_manual, is_settled, told_in, unresolved
 from stallwise.readers.text.troubles import undenied
 from stallwise.readers.text.understand import excluded_in, understand
 from stallwise.units import Unit
@@ -49,7 +49,7 @@ DOCUMENT_SAMPLE = 1 << 16
 STAMP_ENDS = 40  # letters of a line: programs stamp its beginning, people sign its end
 DOCUMENT_STAMPED = 0.02  # a program that prints stamps does so more often than a manual that shows one
 LEAST_WORDS = 4  # of a sentence
-_SAID_AT = re.compile(r"^\s*\[\d{1,2}:\d\d(?::\d\d)?(?: ?[AP]M)?\]\s*")  # when a line of a chat was said
+_CHAT_CLOCK = re.compile(r"^\s*\[\d{1,2}:\d\d(?::\d\d)?(?: ?[AP]M)?\]\s*")  # when a line of a chat was said
 _WORD = re.compile(r"[A-Za-z][A-Za-z'-]+")
 _BLANKED = re.compile(
     r"^ {2,}| {2,}(?=[.,;:!?)]|$)"
@@ -84,9 +84,9 @@ def understood(
 
     `whole`: the text with what it denies, which says what is not there.
     """
-    told = sum(isinstance(i, Fact) and not isinstance(i.value, str) for i in known)
+    number_count = sum(isinstance(i, Fact) and not isinstance(i.value, str) for i in known)
     if any(f not in ANY_TEXT for f in formats) and (
-        told > FEW_FACTS or any(isinstance(i, Series) or _is_of_a_format(i) for i in known)
+        number_count > FEW_FACTS or any(isinstance(i, Series) or _is_of_a_format(i) for i in known)
     ):
         return []
     start = artifact.head[:4096]
@@ -214,24 +214,24 @@ def _tables(artifact: Artifact, tables: list[Rows], known: list[Item]) -> Iterat
     if any(isinstance(item, Series) or _is_of_a_format(item) for item in known):
         return  # the file itself was a table, or its log was read
     for rows in tables:
-        from stallwise.readers.text.load_course import load_course
+        from stallwise.readers.text.load_series import load_series
         from stallwise.readers.text.requests import request_facts
-        from stallwise.readers.text.series import courses
+        from stallwise.readers.text.series import table_series
         from stallwise.readers.text.steps import understood_steps
 
         if len(rows) < 2:
             continue
-        if served := list(load_course(rows, artifact.name)):
+        if served := list(load_series(rows, artifact.name)):
             yield from (i for i in served if not (isinstance(i, Fact) and _given(i, known)))
             continue
         if lives := list(request_facts(rows, artifact.name)):
             yield from (f for f in lives if not _given(f, known))
             continue
         found: list[Item] = []
-        for item in _through_readers(artifact, retold(rows, dict(_titles(rows)))):
+        for item in _through_readers(artifact, recolumned(rows, dict(_titles(rows)))):
             found += understood_steps(item, artifact.name) if isinstance(item, Printed | Rows | Reading) else [item]
         if not any(isinstance(item, (Series, Table)) for item in found):
-            found += courses(rows, artifact.name)
+            found += table_series(rows, artifact.name)
         for item in found:
             if isinstance(item, (Series, Table)) or (isinstance(item, Fact) and not _given(item, known)):
                 yield item
@@ -270,7 +270,7 @@ _SUFFIX = {"s": "_s", "share": "", "B": "_bytes"}
 
 def _is_sentence(text: str) -> bool:
     """Words, one after the other; not a row of a report, nor what a program has written down as data."""
-    text = _BLANKED.sub("", _SAID_AT.sub("", text))
+    text = _BLANKED.sub("", _CHAT_CLOCK.sub("", text))
     if text.lstrip()[:1] in ("{", "["):
         return False
     return len(_WORD.findall(text)) >= LEAST_WORDS and "  " not in text and text.count(",") < len(text) / 8
@@ -285,16 +285,16 @@ def _complaint(text: str, file: str, known: list[Item]) -> Iterator[Item]:
         return
     sentences = [x for x in prose.sentences(text) if _is_sentence(x)]
     settled = is_settled(text) or is_manual(text)
-    heard = [
+    complaining = [
         (order_of(s), at, x)
         for at, x in enumerate(sentences)
         if not settled and (s := symptom_in(unresolved(undenied(x))))
     ]
-    if heard:
-        sentence = _BLANKED.sub("", min(heard)[2])
+    if complaining:
+        sentence = _BLANKED.sub("", min(complaining)[2])
         yield Fact(stated.SYMPTOM, sentence[:200], Source(file, sentence[:40], True))
     elif not settled and any(isinstance(i, Fact) and not isinstance(i.value, str) for i in known):
-        sentence, asked = told_in(sentences, text)
+        sentence, asked = first_statement(sentences, text)
         if sentence:
-            quantity = stated.ASKED if asked else stated.TOLD
+            quantity = stated.ASKED if asked else stated.DESCRIBED
             yield Fact(quantity, sentence[:200], Source(file, sentence[:40], True))

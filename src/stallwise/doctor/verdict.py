@@ -18,12 +18,12 @@ from stallwise.doctor.findings.proof import Limit, NotUnderstood, Proof, Unexpla
 from stallwise.doctor.gather import NO_READER
 from stallwise.doctor.rank import SURE_ENOUGH
 from stallwise.doctor.stating import INPUT
-from stallwise.evidence.catalog import roof, step
-from stallwise.evidence.contained import failure_of
+from stallwise.evidence.catalog import roofline, step
+from stallwise.evidence.error_boundary import failure_of
 from stallwise.evidence.event import Role
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Note, Source
-from stallwise.evidence.ledger import Account, Ledger
+from stallwise.evidence.ledger import Category, Ledger
 from stallwise.evidence.unread import not_understood as left_over
 
 UNEXPLAINED_SHARE = 0.10  # of the whole: an account this large that no finding explains forbids an all-clear
@@ -32,7 +32,7 @@ MOST_LINES = 8  # quoted; the rest is counted
 OWN_ERROR = "the program ended by its own error, no matter of the GPU: "
 LONGEST_NAME = 70  # letters of a kernel's name that a person reads
 # Time in these accounts is work; whether it is fast is for the proofs to show.
-WORK = (Account.COMPUTE, Account.PREFILL, Account.FIRST_TOKEN, Account.DECODE)
+WORK = (Category.COMPUTE, Category.PREFILL, Category.FIRST_TOKEN, Category.DECODE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +68,12 @@ def judge(
     limit = next((p.limit for p in proofs if p.limit is not None), None)
     if any(f.is_verdict for f in findings):
         return Judgement(State.SICK, proofs, limit, unexplained, unread)
-    told = (
+    anything_read = (
         any(not (f.stated and isinstance(f.value, str)) for facts in evidence.facts.values() for f in facts)
         or evidence.all_series
     )
     why = _why_not(
-        proofs, unexplained, unread, complained, contradictions, nothing_told=not told, last_words=_last_words(evidence),
+        proofs, unexplained, unread, complained, contradictions, nothing_read=not anything_read, last_words=_last_words(evidence),
         lost=next((f"{place_in(n.source)}: {n.text}".removeprefix(": ") for n in evidence.notes if n.lost), ""),
         in_line=not unread.files and not seen and _in_line(evidence, proofs), seen=seen,
     )  # fmt: skip
@@ -104,7 +104,7 @@ def _why_not(
     complained: bool,
     contradictions: Sequence[Reason],
     *,
-    nothing_told: bool,
+    nothing_read: bool,
     last_words: str,
     lost: str,
     in_line: bool,
@@ -125,7 +125,7 @@ def _why_not(
     if lost:
         return f"part of it could not be read or judged ({lost})."
     covered = {name for p in proofs if p.whole for name in p.covers}
-    lacking = [p for p in proofs if p.objects or (p.lacks and p.speaks_for_run and p.of not in covered)]
+    lacking = [p for p in proofs if p.objects or (p.lacks and p.covers_run and p.of not in covered)]
     if lacking:
         return max(lacking, key=lambda p: p.objects).lacks
     if any(p.whole for p in proofs) or in_line:
@@ -134,7 +134,7 @@ def _why_not(
         return f"one rule sees this, and counts do not bear it out: {seen[0].lower()}{seen[1:]}".rstrip(".") + "."
     if proofs:
         return proofs[0].lacks or f"{proofs[0].says}; that tells nothing about the run itself."
-    if nothing_told:
+    if nothing_read:
         return "not one fact about a run was understood in it."
     return "nothing here proves that the run is well."
 
@@ -180,25 +180,25 @@ def _unexplained(ledger: Ledger | None, findings: Sequence[Finding]) -> tuple[Un
     if ledger is None or not ledger.whole_s:
         return ()
     sure = [f for f in findings if f.confidence >= SURE_ENOUGH]
-    if any(f.account is None and f.gain is not None and f.gain.replayed for f in sure):
+    if any(f.category is None and f.gain is not None and f.gain.replayed for f in sure):
         return ()  # replayed over all workers: waiting for them shows in every account
-    claimed = {f.account for f in sure if f.account is not None}
+    claimed = {f.category for f in sure if f.category is not None}
     rows = [
-        Unexplained(account.value, seconds, seconds / ledger.whole_s)
-        for account, seconds in ledger.seconds.items()
-        if account not in WORK and account not in claimed and seconds > UNEXPLAINED_SHARE * ledger.whole_s
+        Unexplained(category.value, seconds, seconds / ledger.whole_s)
+        for category, seconds in ledger.seconds.items()
+        if category not in WORK and category not in claimed and seconds > UNEXPLAINED_SHARE * ledger.whole_s
     ]
     return tuple(sorted(rows, key=lambda row: -row.seconds))
 
 
 def not_understood(evidence: Evidence) -> NotUnderstood:
     """Files without a fact, error lines without a meaning, numbers without a name, kernels without a purpose."""
-    told = {f.source.file for facts in evidence.facts.values() for f in facts} | {
+    read_files = {f.source.file for facts in evidence.facts.values() for f in facts} | {
         e.source.file for e in evidence.events
     }
-    told |= {s.source.file for s in evidence.all_series} | {t.source.file for t in evidence.tables}
-    told |= {x.source.file for x in evidence.ledgers} | {t.source.file for t in evidence.timelines}
-    silent = [name for name in evidence.inputs if name not in told and name != INPUT]
+    read_files |= {s.source.file for s in evidence.all_series} | {t.source.file for t in evidence.tables}
+    read_files |= {x.source.file for x in evidence.ledgers} | {t.source.file for t in evidence.timelines}
+    silent = [name for name in evidence.inputs if name not in read_files and name != INPUT]
     unread = [n.source.file for n in evidence.notes if n.text == NO_READER and n.source.file]
     rest = left_over(evidence.unread)
     errors = [line for line in rest.error_lines if line.level in LOUD]
@@ -214,8 +214,8 @@ def not_understood(evidence: Evidence) -> NotUnderstood:
 
 def _unread_time(evidence: Evidence) -> tuple[Unexplained, ...]:
     """Device time in kernels whose purpose nobody knows."""
-    share, busy = evidence.value(roof.UNREAD_SHARE, 0.0), evidence.value(step.BUSY_TIME, 0.0)
+    share, busy = evidence.value(roofline.UNREAD_SHARE, 0.0), evidence.value(step.BUSY_TIME, 0.0)
     if share < UNEXPLAINED_SHARE:
         return ()
-    name = evidence.text(roof.UNREAD_NAME)
+    name = evidence.text(roofline.UNREAD_NAME)
     return (Unexplained(f"kernels whose purpose nobody knows, the longest {name[:LONGEST_NAME]}", share * busy, share),)

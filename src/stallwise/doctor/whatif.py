@@ -15,7 +15,7 @@ from stallwise.doctor.measures._carried_over import carried_over
 from stallwise.doctor.measures._changes import CHANGES, Replays
 from stallwise.doctor.measures._device_changes import DEVICE_CHANGES
 from stallwise.doctor.measures._replay_range import EMPTIES, won_range_s
-from stallwise.doctor.measures._step_book import book_of
+from stallwise.doctor.measures._step_index import step_index
 from stallwise.doctor.measures._trace_view import TraceView
 from stallwise.doctor.measures._without_profiler import has_peers, without_profiler
 from stallwise.errors import BadRequest, UnreadableInput
@@ -66,15 +66,15 @@ def what_if(path: str, changes: Iterable[str] = ()) -> WhatIf:
     timeline, ranks = _timeline(path)
     evidence = _measured(path)
     cleaned = without_profiler(timeline)
-    book = book_of(cleaned.timeline if cleaned is not None else timeline)
-    if not len(book.view) or not book.view.launched.any():
+    index = step_index(cleaned.timeline if cleaned is not None else timeline)
+    if not len(index.view) or not index.view.launched.any():
         raise UnreadableInput(
             f"{path}: the trace holds no launches with their device work, so nothing can be replayed",
             hint="record CPU and CUDA activities: stallwise record -- python train.py",
         )
-    replays = Replays(book)
+    replays = Replays(index)
     over = carried_over(evidence, replays.unchanged_s, timeline.scope)
-    step, busy = over.step_s, min(book.mean_s(book.busy), over.step_s)
+    step, busy = over.step_s, min(index.mean_s(index.busy), over.step_s)
     made = {name: ALL[name](replays) for name in asked or ALL if name in ALL}
     found = {name: change for name, change in made.items() if change is not None}
     replayed = {name: replays.gain_s(change) for name, change in found.items()}
@@ -95,8 +95,8 @@ def what_if(path: str, changes: Iterable[str] = ()) -> WhatIf:
     low_s, high_s = ledger.whole_ends_s if ledger is not None and ledger.clean_step_s is not None else (step, step)
     return WhatIf(
         source=timeline.source.file,
-        steps=len(book.windows),
-        unit=book.windows.unit,
+        steps=len(index.windows),
+        unit=index.windows.unit,
         traced_step_s=cleaned.traced_step_s if cleaned else step,
         clean_step_s=step,
         clean_low_s=min(low_s, step),
@@ -109,7 +109,7 @@ def what_if(path: str, changes: Iterable[str] = ()) -> WhatIf:
         nothing={name: ABSENT.get(name, "there is none of it in this trace") for name in absent},
         as_traced="" if cleaned or evidence.all(catalog.CLEAN_STEP) else _why_as_traced(timeline),
         ranks=ranks,
-        remarks=tuple(_remarks(book.view, late)),
+        remarks=tuple(_remarks(index.view, late)),
     )
 
 
@@ -163,10 +163,10 @@ def _tried(
 
 def _removing(tried: Tried, ledger: Ledger | None) -> Tried:
     """A change that empties an account wins no more than the account holds, unless the replay itself did: as in a diagnosis."""
-    account = next((account for account, change in EMPTIES.items() if change == tried.changes[0]), None)
-    if ledger is None or account is None:
+    category = next((category for category, change in EMPTIES.items() if change == tried.changes[0]), None)
+    if ledger is None or category is None:
         return tried
-    most_s = max(ledger.seconds.get(account, 0.0), tried.gain.likely_s or 0.0)
+    most_s = max(ledger.seconds.get(category, 0.0), tried.gain.likely_s or 0.0)
     return replace(tried, gain=tried.gain.capped(most_s))
 
 

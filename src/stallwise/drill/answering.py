@@ -21,7 +21,7 @@ def answered(question: str) -> dict[str, Any] | None:
     if not hits:
         return None
     shown = _completed(hits)
-    blocks = [_told(place) for place in shown]
+    blocks = [_place_text(place) for place in shown]
     seen = {(p.kind, p.name) for p in shown}
     more = [h.place for h in hits if (h.place.kind, h.place.name) not in seen and h.score >= BESIDE * hits[0].score][:3]
     if more:
@@ -56,7 +56,7 @@ def _concepts_of(place: Place) -> list[Place]:
     return [Place("concept", c.name) for c in concepts().values() if place.kind == "card" and place.name in c.cards]
 
 
-def _told(place: Place) -> str:
+def _place_text(place: Place) -> str:
     if place.kind == "concept":
         return concepts()[place.name].page()
     if place.kind == "card":

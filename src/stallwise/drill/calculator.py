@@ -44,14 +44,14 @@ _FUNCTIONS: dict[str, Callable[..., float]] = {
     "min": min,
     "max": max,
 }
-MOST_LETTERS = 400
+MOST_CHARACTERS = 400
 MOST_POWER = 64.0  # larger exponents are typing errors and would only keep the machine busy
 HINT = "like 70e9*2 / 3.35TB/s, or 140GB / h100.memory, or 989TFLOPS * 22%"
 
 
 def calculate(text: str) -> float:
     """The value in SI; units are multiplied out, nothing is ever executed."""
-    if len(text) > MOST_LETTERS:
+    if len(text) > MOST_CHARACTERS:
         raise BadRequest("that is too long to work out", hint=HINT)
     names: dict[str, float] = {}
 

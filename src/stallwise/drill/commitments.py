@@ -7,8 +7,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from stallwise.drill.cause_profiles import chosen
 from stallwise.drill.quantity import spelled
-from stallwise.drill.suspects import chosen
 from stallwise.errors import BadRequest
 
 STAGES = ("cause", "second", "number", "fixes", "falsifier", "not-first", "tell", "ticks")
@@ -37,7 +37,7 @@ class Commitments:
     fixes: tuple[int, ...] = ()  # lines of the list, in order
     falsifier: int | None = None
     not_first: int | None = None
-    told: str = ""
+    debrief: str = ""
     ticks: tuple[bool, ...] = ()
 
 
@@ -142,8 +142,8 @@ def ticked(text: str, count: int) -> tuple[bool, ...]:
         return (True,) * count
     if plain in _NONE or plain in NOTHING:
         return (False,) * count
-    said = lines_meant(plain, tuple(f"line {n}" for n in range(count)))
-    return tuple(n in said for n in range(count))
+    chosen = lines_meant(plain, tuple(f"line {n}" for n in range(count)))
+    return tuple(n in chosen for n in range(count))
 
 
 def to_json(value: object) -> str:

@@ -10,18 +10,18 @@ from collections import Counter
 from stallwise.drill.incident import Exhibit
 
 MOST_LINES = 60
-MOST_LETTERS = 4000
+MOST_CHARACTERS = 4000
 LONGEST = 8  # kernels, and as many host ranges
 _DEVICE = ("kernel", "gpu_memcpy", "gpu_memset")
 
 
-def digest(paper: Exhibit) -> str:
+def digest(exhibit: Exhibit) -> str:
     """For the screen; the whole file lies in the folder of the round."""
-    if paper.kind == "trace":
-        return _trace(paper.content)
-    if paper.kind == "ncu" and paper.file.endswith(".csv"):
-        return _counters(paper.text)
-    return _ends(paper.text)
+    if exhibit.kind == "trace":
+        return _trace(exhibit.content)
+    if exhibit.kind == "ncu" and exhibit.file.endswith(".csv"):
+        return _counters(exhibit.text)
+    return _ends(exhibit.text)
 
 
 def _trace(content: bytes) -> str:
@@ -71,4 +71,8 @@ def _ends(text: str) -> str:
         half = MOST_LINES // 2
         lines = [*lines[:half], f"... {len(lines) - 2 * half:,} lines more ...", *lines[-half:]]
     short = "\n".join(lines)
-    return short if len(short) <= 2 * MOST_LETTERS else f"{short[:MOST_LETTERS]}\n... cut ...\n{short[-MOST_LETTERS:]}"
+    return (
+        short
+        if len(short) <= 2 * MOST_CHARACTERS
+        else f"{short[:MOST_CHARACTERS]}\n... cut ...\n{short[-MOST_CHARACTERS:]}"
+    )

@@ -8,15 +8,15 @@ import subprocess
 from dataclasses import asdict
 from typing import Any
 
+from stallwise.drill.cause_profiles import cause_profiles
 from stallwise.drill.commitments import STAGES
 from stallwise.drill.requests import artifacts
 from stallwise.drill.round import Round
-from stallwise.drill.suspects import suspects
 from stallwise.errors import BadRequest
 
 SCHEMA = "stallwise.drill/1"
 PATIENCE_S = 120.0
-MOST_LETTERS = 4000
+MOST_CHARACTERS = 4000
 
 
 def transcript(played: Round) -> dict[str, Any]:
@@ -26,7 +26,7 @@ def transcript(played: Round) -> dict[str, Any]:
         "schema": SCHEMA,
         "seed": case.seed,
         "setup": case.setup,
-        "planted": {"cause": case.cause, "says": suspects()[case.cause].says, "also": list(case.also)},
+        "planted": {"cause": case.cause, "says": cause_profiles()[case.cause].says, "also": list(case.also)},
         "events": [
             {
                 "kind": e.kind,
@@ -61,4 +61,4 @@ def comment(command: str, played: Round, patience_s: float = PATIENCE_S) -> str:
         return f"(the examiner could not be heard: {type(error).__name__})"
     if done.returncode != 0:
         return f"(the examiner left with status {done.returncode}: {done.stderr.strip()[-300:]})"
-    return done.stdout.strip()[:MOST_LETTERS] or "(the examiner said nothing)"
+    return done.stdout.strip()[:MOST_CHARACTERS] or "(the examiner said nothing)"

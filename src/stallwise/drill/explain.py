@@ -116,16 +116,16 @@ def explained(text: str) -> dict[str, Any]:
     from difflib import get_close_matches
 
     from stallwise.drill.answering import answered
-    from stallwise.drill.looking_up import spoken_of
+    from stallwise.drill.looking_up import page_about
 
     by_name = by_cause()
     rule, concept = by_name.get(text.strip().lower().replace("_", "-").replace(" ", "-")), find_concept(text)
     if rule is not None:
         belongs = [c.name for c in concepts().values() if rule.cause in c.causes]
-        told = f"{rule.cause}\n\n{rule.page}" + (f"\n\nconcepts  {', '.join(belongs)}" if belongs else "")
+        page_text = f"{rule.cause}\n\n{rule.page}" + (f"\n\nconcepts  {', '.join(belongs)}" if belongs else "")
         return {
             "cause": rule.cause, "family": rule.family, "page": rule.page, "reads": [q.name for q in rule.needs],
-            "concepts": belongs, "text": told,
+            "concepts": belongs, "text": page_text,
         }  # fmt: skip
     if concept is not None:
         value, unit = concept.number
@@ -138,7 +138,7 @@ def explained(text: str) -> dict[str, Any]:
         found = answered(text)
         if found is not None:
             return found
-    elif (place := spoken_of(text)) is not None:
+    elif (place := page_about(text)) is not None:
         return explained(place.name)
     close = get_close_matches(text.lower().replace("_", "-"), [*by_name, *names()], n=3, cutoff=0.4)
     hint = (

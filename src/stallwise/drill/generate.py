@@ -8,13 +8,13 @@ from functools import cache
 from importlib.resources import files
 
 from stallwise.doctor.catalogue import families
+from stallwise.drill.answer_form import WEIGHED
 from stallwise.drill.artifacts import background, gpu_state
 from stallwise.drill.artifacts.rng import Rng
 from stallwise.drill.artifacts.training import smooth_loss
+from stallwise.drill.cause_profiles import cause_profiles
 from stallwise.drill.incident import READ_OFF, Decisive, Exhibit, Incident, Plot, exhibit
 from stallwise.drill.scenarios import authors
-from stallwise.drill.sheet import WEIGHED
-from stallwise.drill.suspects import suspects
 from stallwise.errors import BadRequest
 from stallwise.units import Unit
 
@@ -41,22 +41,32 @@ def _generated(seed: int) -> Incident:
 def incident_of(seed: int, cause: str, plot: Plot, rng: Rng) -> Incident:
     """A plot among papers that settle nothing, one of them a note that blames something else."""
     planted = (cause, *plot.also)
-    blamable = [c for c in suspects() if c not in planted and not any(c in suspects()[p].near for p in planted)]
-    blamed = rng.pick(*(c for c in blamable if families()[c] in WEIGHED[families()[cause]] and c != "none"))
-    more = _background(rng, {e.kind for e in plot.exhibits}, plot.gpu_use, suspects()[blamed].says)
-    papers = (*plot.exhibits, *(e for e in more if not plot.source or e.kind in NEVER_DISAGREES))
+    blamable = [
+        c for c in cause_profiles() if c not in planted and not any(c in cause_profiles()[p].near for p in planted)
+    ]
+    rumoured = rng.pick(*(c for c in blamable if families()[c] in WEIGHED[families()[cause]] and c != "none"))
+    more = _background(rng, {e.kind for e in plot.exhibits}, plot.gpu_use, cause_profiles()[rumoured].says)
+    all_exhibits = (*plot.exhibits, *(e for e in more if not plot.source or e.kind in NEVER_DISAGREES))
     return Incident(
-        seed, cause, families()[cause], plot.setup, papers, plot.number, plot.also, source=plot.source, blamed=blamed
+        seed,
+        cause,
+        families()[cause],
+        plot.setup,
+        all_exhibits,
+        plot.number,
+        plot.also,
+        source=plot.source,
+        rumoured_cause=rumoured,
     )
 
 
-def _background(rng: Rng, have: set[str], gpu_use: int, blamed: str) -> list[Exhibit]:
+def _background(rng: Rng, have: set[str], gpu_use: int, rumoured: str) -> list[Exhibit]:
     """Papers of a healthy machine, some with a feature that tempts; never of a kind that the plot already has."""
     spare: dict[str, Callable[[], Exhibit]] = {
         "gpu-state": lambda: exhibit("gpu-state", "nvidia_smi.csv", gpu_state.healthy_smi(rng, gpu_use), False),
         "kernel-log": lambda: exhibit("kernel-log", "dmesg.txt", gpu_state.quiet_kernel_log(rng), False),
         "changes": lambda: exhibit("changes", "git_log.txt", background.changes(rng), False),
-        "note": lambda: Exhibit("note", "note.txt", background.note(rng, blamed).encode(), False, True),
+        "note": lambda: Exhibit("note", "note.txt", background.note(rng, rumoured).encode(), False, True),
         "host-profile": lambda: exhibit("host-profile", "top.txt", background.host(rng), False),
         "topology": lambda: exhibit("topology", "topo.txt", background.topology(), False),
     }
@@ -68,20 +78,20 @@ def _background(rng: Rng, have: set[str], gpu_use: int, blamed: str) -> list[Exh
 
 def _classic(number: int) -> Incident:
     folder = files("stallwise.drill.scenarios") / "data"
-    told = tomllib.loads((folder / "classics.toml").read_text(encoding="utf-8"))[str(number)]
+    classic = tomllib.loads((folder / "classics.toml").read_text(encoding="utf-8"))[str(number)]
     case, deciding = ((folder / f"{number}_{part}.toml").read_bytes() for part in ("case", "deciding"))
-    papers = (Exhibit("case", "case.toml", case, False), Exhibit(told["artifact"], told["file"], deciding))
-    cause, rng, asked = told["cause"], Rng(number), told["number"]
-    more = _background(rng, {p.kind for p in papers}, 99, suspects()[told["blamed"]].says)
+    all_exhibits = (Exhibit("case", "case.toml", case, False), Exhibit(classic["artifact"], classic["file"], deciding))
+    cause, rng, asked = classic["cause"], Rng(number), classic["number"]
+    more = _background(rng, {p.kind for p in all_exhibits}, 99, cause_profiles()[classic["blamed"]].says)
     decisive = Decisive(asked["ask"], asked["value"], Unit(asked["unit"]), asked.get("within", READ_OFF))
     return Incident(
         number,
         cause,
         families()[cause],
-        told["setup"],
-        (*papers, *more),
+        classic["setup"],
+        (*all_exhibits, *more),
         decisive,
         (),
-        told["title"],
-        blamed=told["blamed"],
+        classic["title"],
+        rumoured_cause=classic["blamed"],
     )

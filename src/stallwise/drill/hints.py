@@ -55,8 +55,8 @@ def _affirmed(text: str) -> str:
 
 @cache
 def _stems(text: str) -> frozenset[str]:
-    telling = tuple(w for w in words_of(text) if w not in _EMPTY and not w.isdigit())
-    return frozenset(w[:5] for w in classed(telling)) if telling else frozenset()
+    naming = tuple(w for w in words_of(text) if w not in _EMPTY and not w.isdigit())
+    return frozenset(w[:5] for w in classed(naming)) if naming else frozenset()
 
 
 def numbers(text: str) -> list[tuple[object, float]]:

@@ -80,7 +80,7 @@ class Incident:
     also: tuple[str, ...] = ()
     title: str = ""
     source: str = ""
-    blamed: str = ""  # the cause that a colleague's note names without grounds
+    rumoured_cause: str = ""  # the cause that a colleague's note names without grounds
 
     @property
     def kinds(self) -> tuple[str, ...]:
@@ -106,12 +106,12 @@ def exhibit(kind: str, file: str, text: str | bytes, deciding: bool = True) -> E
 def model_answer(incident: Incident) -> Diagnosis:
     """What the doctor says with everything on the table: real readers, real rules."""
     evidence = Evidence()
-    for paper in incident.exhibits:
-        if paper.hearsay:
+    for exhibit in incident.exhibits:
+        if exhibit.hearsay:
             continue
-        formats, items = read_artifact(Artifact(paper.file, content=paper.content))
+        formats, items = read_artifact(Artifact(exhibit.file, content=exhibit.content))
         if formats:
-            evidence.inputs.append(paper.file)
+            evidence.inputs.append(exhibit.file)
             evidence.formats += [f for f in formats if f not in evidence.formats]
             evidence.add(items)
     return examine(evidence)

@@ -84,15 +84,15 @@ def look_up(question: str, most: int = 8) -> list[Hit]:
     return [h for h in hits[:most] if h.share >= LEAST_SHARE]
 
 
-def spoken_of(term: str) -> Place | None:
+def page_about(term: str) -> Place | None:
     """The page that speaks most of a term by which no page is called: "expandable_segments", ".item()", "GPipe"."""
     wanted = re.compile(rf"(?<![A-Za-z0-9]){re.escape(term.strip().strip('.'))}", re.IGNORECASE)
-    found = {place: _told_of(wanted, name, text) for place, (name, text) in _texts().items()}
+    found = {place: _share_about(wanted, name, text) for place, (name, text) in _texts().items()}
     best = max(found, key=lambda place: (found[place], place.kind == "concept", place.name))
     return best if len(term.strip()) > 1 and found[best] > 0.0 else None
 
 
-def _told_of(wanted: re.Pattern[str], name: str, text: str) -> float:
+def _share_about(wanted: re.Pattern[str], name: str, text: str) -> float:
     """How much of a page a term takes: mentions over the root of its length, its name above its body."""
     return (len(wanted.findall(text)) + IN_NAME * len(wanted.findall(name))) / math.sqrt(len(text) + 1.0)
 
@@ -151,8 +151,8 @@ def _counted() -> Iterable[tuple[Place, Counter[str]]]:
     for card in all_cards():
         yield Place("card", card.id), _count((card.id.replace("-", " "),), (card.answer, card.corrects), (card.ask,))
     for name, module in all_formulas().items():
-        told = (module.__doc__ or "", getattr(module, "FOLK", ""))
-        yield Place("formula", name), _count((name.replace("-", " "),), told)
+        texts = (module.__doc__ or "", getattr(module, "FOLK", ""))
+        yield Place("formula", name), _count((name.replace("-", " "),), texts)
     for rule in by_cause().values():
         head = rule.page.partition("## What else looks so")[0]
         yield Place("cause", rule.cause), _count((rule.cause.replace("-", " "),), (head,))

@@ -65,14 +65,14 @@ CONTEXTS = [1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072]
 LAYERS = [16, 24, 28, 32, 36, 40, 48, 60, 61, 64, 80, 94, 126]
 
 CARDS = {2.039e12: 80e9, 3.35e12: 80e9, 4.8e12: 141e9, 8e12: 192e9}  # memory of the cards with this bandwidth
-ROOFS = [(65e12, 0.32e12), (125e12, 0.9e12), (165e12, 1.008e12), (312e12, 1.555e12), (312e12, 2.039e12), (362e12, 0.864e12),
+GPU_PEAKS = [(65e12, 0.32e12), (125e12, 0.9e12), (165e12, 1.008e12), (312e12, 1.555e12), (312e12, 2.039e12), (362e12, 0.864e12),
          (756e12, 2.0e12), (989e12, 3.35e12), (989e12, 4.8e12), (1307e12, 5.3e12), (1979e12, 3.35e12), (2250e12, 8e12),
          (4500e12, 8e12)]  # fmt: skip  # dense peak and bandwidth of cards that exist
 REACHED = (0.05, 0.65)  # MFU that trainings report
 
 
 def _of_cards(rng: random.Random) -> dict[str, Any]:
-    peak, rate = rng.choice(ROOFS)
+    peak, rate = rng.choice(GPU_PEAKS)
     return {"peak_flop_per_s": peak, "byte_per_s": rate}
 
 

@@ -43,11 +43,11 @@ _RANGE = re.compile(r"^\s*[\d.,]+\s*(?:-|–|to|\.\.)\s*[\d.,]+")
 
 def typed(text: str, unit: Unit, *, bare: bool = False) -> float:
     """The value in SI. A number without its unit is refused where a unit exists, unless `bare` numbers are in SI."""
-    said = re.sub(r"^\$\s*([\d.,]+)", r"\1 $", spelled(_SOFT.sub("", text.strip())))
-    said = _FRACTION.sub(lambda m: f"{float(m[1]) / float(m[2]):.9g}", said)
-    if _RANGE.match(said):
+    plain = re.sub(r"^\$\s*([\d.,]+)", r"\1 $", spelled(_SOFT.sub("", text.strip())))
+    plain = _FRACTION.sub(lambda m: f"{float(m[1]) / float(m[2]):.9g}", plain)
+    if _RANGE.match(plain):
         raise BadRequest("that is a range", hint="commit to one number")
-    match = _NUMBER.match(said)
+    match = _NUMBER.match(plain)
     if match is None:
         raise BadRequest(f"'{text[:60]}' is not a number", hint=f"write it like {example(unit)}")
     if re.fullmatch(r"[-+]?\d{1,3},\d{3}", match[1]) and unit not in (Unit.COUNT, Unit.TOKEN):

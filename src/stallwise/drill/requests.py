@@ -36,7 +36,7 @@ def artifacts() -> dict[str, Artifact]:
             kind,
             row["what"],
             row["minutes"],
-            tuple(s for p in (*row["words"], row["what"]) if (s := _told(p))),
+            tuple(s for p in (*row["words"], row["what"]) if (s := _meaning_classes(p))),
         )
         for kind, row in rows.items()
     }
@@ -50,11 +50,11 @@ def _weights() -> dict[str, float]:
 
 
 @cache
-def _told(text: str) -> frozenset[str]:
+def _meaning_classes(text: str) -> frozenset[str]:
     """The words that carry meaning, as their classes."""
     words = tuple(_singular(w) for w in words_of(text))
-    telling = tuple(w for w in words if w not in _ASKING)
-    return frozenset(classed(telling or words)) if words else frozenset()
+    naming = tuple(w for w in words if w not in _ASKING)
+    return frozenset(classed(naming or words)) if words else frozenset()
 
 
 def _singular(word: str) -> str:
@@ -64,8 +64,8 @@ def _singular(word: str) -> str:
 
 def meant(request: str) -> tuple[str, ...]:
     """Kinds that a request means, best first."""
-    told = _told(request)
-    score = {kind: max((_weight(p) for p in a.phrases if p <= told), default=0.0) for kind, a in artifacts().items()}
+    asked = _meaning_classes(request)
+    score = {kind: max((_weight(p) for p in a.phrases if p <= asked), default=0.0) for kind, a in artifacts().items()}
     return tuple(kind for kind in sorted(score, key=lambda k: -score[k]) if score[kind] > 0)
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from stallwise.drill.answer_form import AnswerForm, answer_form
 from stallwise.drill.calculator import calculate, shown
 from stallwise.drill.commitments import (
     NOTHING,
@@ -20,14 +21,13 @@ from stallwise.drill.commitments import (
     second_fault,
     ticked,
 )
+from stallwise.drill.debrief import Line, ideas
 from stallwise.drill.generate import incident
 from stallwise.drill.incident import Exhibit, Incident
 from stallwise.drill.journal import Event, Journal, folder
 from stallwise.drill.quantity import typed
 from stallwise.drill.requests import artifacts, meant
 from stallwise.drill.scoring import Score, score
-from stallwise.drill.sheet import Sheet, sheet_of
-from stallwise.drill.telling import Line, ideas
 from stallwise.errors import BadRequest, UnreadableInput
 
 TARGET_S = 15 * 60.0
@@ -40,7 +40,7 @@ _CLOCKLESS = ("start", "pause", "resume", "score", "examiner")
 class Handed:
     """What a request brought: papers with their price, kinds that do not exist here, words that nobody understood."""
 
-    papers: tuple[Exhibit, ...] = ()
+    exhibits: tuple[Exhibit, ...] = ()
     minutes: int = 0
     absent: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
@@ -94,9 +94,9 @@ class Round:
         return not self.stage
 
     @property
-    def sheet(self) -> Sheet:
+    def form(self) -> AnswerForm:
         """The lists to choose from."""
-        return sheet_of(self.incident)
+        return answer_form(self.incident)
 
     @property
     def menu(self) -> tuple[str, ...]:
@@ -126,26 +126,26 @@ class Round:
         """Papers that the request means, by the number of the menu or in words; a second look costs nothing."""
         if {e.kind for e in self.events} & {"cause", "committing"}:
             raise BadRequest("you have committed: no more papers", hint="answer what is asked")
-        said = _wanted(text, "what you want to see")
-        kinds, absent, unknown = self._meant(said)
+        request = _wanted(text, "what you want to see")
+        kinds, absent, unknown = self._meant(request)
         fresh = [k for k in kinds if k not in self.asked]
         if kinds or absent:
-            self._note("ask", json.dumps({"said": said, "kinds": fresh, "absent": absent if not kinds else []}))
+            self._note("ask", json.dumps({"said": request, "kinds": fresh, "absent": absent if not kinds else []}))
         price = sum(artifacts()[k].minutes for k in fresh) + (ABSENT_MIN if absent and not kinds else 0)
-        papers = tuple(p for k in kinds for p in self.incident.of(k))
-        return Handed(papers, price, tuple(absent) if not kinds else (), tuple(unknown))
+        exhibits = tuple(p for k in kinds for p in self.incident.of(k))
+        return Handed(exhibits, price, tuple(absent) if not kinds else (), tuple(unknown))
 
-    def _meant(self, said: str) -> tuple[list[str], list[str], list[str]]:
-        numbers = re.fullmatch(r"\s*\d+(?:[\s,;]+(?:and\s+)?\d+)*\s*", said)
+    def _meant(self, request: str) -> tuple[list[str], list[str], list[str]]:
+        numbers = re.fullmatch(r"\s*\d+(?:[\s,;]+(?:and\s+)?\d+)*\s*", request)
         if numbers:
-            places = [int(n) - 1 for n in re.findall(r"\d+", said)]
+            places = [int(n) - 1 for n in re.findall(r"\d+", request)]
             if any(not 0 <= p < len(self.menu) for p in places):
                 raise BadRequest("that is not on the menu", hint=f"1 to {len(self.menu)}, or say it in words")
             return [self.menu[p] for p in places], [], []
         kinds: list[str] = []
         absent: list[str] = []
         unknown: list[str] = []
-        for part in (p for p in re.split(r"[;,]|\band\b|\bplus\b|\bas well as\b", said) if p.strip()):
+        for part in (p for p in re.split(r"[;,]|\band\b|\bplus\b|\bas well as\b", request) if p.strip()):
             found = meant(part)
             here = next((k for k in found if k in self.incident.kinds), None)
             if here:
@@ -155,17 +155,17 @@ class Round:
             else:
                 unknown.append(part.strip())
         if not kinds and not absent:
-            found = meant(said)
+            found = meant(request)
             kinds = [k for k in found if k in self.incident.kinds][:1]
             absent = [] if kinds else list(found[:1])
         return list(dict.fromkeys(kinds)), list(dict.fromkeys(absent)), unknown
 
-    def hand_out(self, papers: tuple[Exhibit, ...]) -> Path:
+    def hand_out(self, exhibits: tuple[Exhibit, ...]) -> Path:
         """Lays whole files beside the journal, for the player's own tools; says where."""
         place = self.journal.path.with_suffix("")
         place.mkdir(parents=True, exist_ok=True)
-        for paper in papers:
-            (place / paper.file).write_bytes(paper.content)
+        for exhibit in exhibits:
+            (place / exhibit.file).write_bytes(exhibit.content)
         return place
 
     def calc(self, text: str) -> str:
@@ -195,17 +195,17 @@ class Round:
 
     def _understood(self, stage: str, text: str) -> object:
         if stage == "cause":
-            return probabilities(text, self.sheet.suspects)
+            return probabilities(text, self.form.causes)
         if stage == "second":
-            return second_fault(text, self.sheet.suspects)
+            return second_fault(text, self.form.causes)
         if stage == "number":
             return typed(text, self.incident.number.unit)
         if stage == "fixes":
-            return list(lines_meant(text, [c.text for c in self.sheet.fixes]))
+            return list(lines_meant(text, [c.text for c in self.form.fixes]))
         if stage == "falsifier":
-            return one_line(text, [c.text for c in self.sheet.refuters])
+            return one_line(text, [c.text for c in self.form.refuters])
         if stage == "not-first":
-            return one_line(text, [c.text for c in self.sheet.first_moves])
+            return one_line(text, [c.text for c in self.form.first_moves])
         if stage == "tell":
             return text.strip()
         return list(ticked(text, len(self.ideas)))
@@ -213,10 +213,10 @@ class Round:
     @property
     def ideas(self) -> tuple[Line, ...]:
         """The rubric of the prose."""
-        return ideas(self.incident, self.sheet)
+        return ideas(self.incident, self.form)
 
     @property
-    def said(self) -> Commitments:
+    def commitments(self) -> Commitments:
         """What was committed so far."""
         given = self._given
         return Commitments(
@@ -226,13 +226,13 @@ class Round:
             fixes=tuple(given.get("fixes") or ()),
             falsifier=given.get("falsifier"),
             not_first=given.get("not-first"),
-            told=given.get("tell") or "",
+            debrief=given.get("tell") or "",
             ticks=tuple(given.get("ticks") or ()),
         )
 
     def score(self) -> Score:
         """The grades as things stand."""
-        return score(self.incident, self.sheet, self.said, self.asked, self.lost_min, self.ideas)
+        return score(self.incident, self.form, self.commitments, self.asked, self.lost_min, self.ideas)
 
     def pause(self) -> None:
         """Stops the clock."""

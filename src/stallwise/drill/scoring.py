@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from stallwise.drill.answer_form import AnswerForm, Choice
 from stallwise.drill.commitments import Commitments
+from stallwise.drill.debrief import Line, upheld
 from stallwise.drill.incident import Incident
 from stallwise.drill.requests import artifacts
-from stallwise.drill.sheet import Choice, Sheet
-from stallwise.drill.telling import Line, upheld
 
 # Points of a perfect round: 100.
 EFFICIENCY, CALIBRATION, NUMBER, SECOND, FIXES, FALSIFIER, NOT_FIRST, COMMUNICATION = 30, 30, 10, 4, 10, 5, 6, 5
@@ -79,8 +79,8 @@ def quadratic(given: Mapping[str, float], truth: str, choices: int) -> float:
 
 def score(
     incident: Incident,
-    sheet: Sheet,
-    said: Commitments,
+    form: AnswerForm,
+    commitments: Commitments,
     asked: tuple[str, ...],
     lost_min: int,
     lines: tuple[Line, ...],
@@ -90,24 +90,25 @@ def score(
     minutes = sum(price[k] for k in asked) + lost_min
     best = min(price[k] for k in incident.deciding)
     settled = [k for k in asked if k in incident.deciding]
-    fix_share, why_fixes, trap = _fixes(sheet, said.fixes)
-    belief = said.cause.get(incident.cause, 0.0)
-    believed = belief >= BELIEVED and belief == max(said.cause.values(), default=0.0)
-    second = (incident.also[0] if incident.also else "") == said.second
-    falsifier = said.falsifier is not None and sheet.refuters[said.falsifier].right
-    not_first = said.not_first is not None and sheet.first_moves[said.not_first].right
-    number = said.number is not None and incident.number.accepts(said.number)
-    told, ticked = upheld(lines, said, incident, sheet)
+    fix_share, why_fixes, trap = _fixes(form, commitments.fixes)
+    belief = commitments.cause.get(incident.cause, 0.0)
+    believed = belief >= BELIEVED and belief == max(commitments.cause.values(), default=0.0)
+    second = (incident.also[0] if incident.also else "") == commitments.second
+    falsifier = commitments.falsifier is not None and form.refuters[commitments.falsifier].right
+    not_first = commitments.not_first is not None and form.first_moves[commitments.not_first].right
+    number = commitments.number is not None and incident.number.accepts(commitments.number)
+    agreeing, ticked = upheld(lines, commitments, incident, form)
     parts = (
         _efficiency(minutes, best, settled),
-        Part("calibration", "cause", CALIBRATION * _belief_score(said, incident, sheet), CALIBRATION, _belief(said, incident)),
-        Part("correctness", "decisive number", NUMBER * number, NUMBER, _number(said, incident)),
+        Part("calibration", "cause", CALIBRATION * _belief_score(commitments, incident, form), CALIBRATION,
+             _belief(commitments, incident)),
+        Part("correctness", "decisive number", NUMBER * number, NUMBER, _number(commitments, incident)),
         Part("correctness", "second fault", SECOND * second, SECOND, f"there was {_second(incident)}"),
         Part("correctness", "order of fixes", FIXES * fix_share, FIXES, why_fixes),
-        Part("correctness", "what would refute it", FALSIFIER * falsifier, FALSIFIER, _right(sheet.refuters)),
-        Part("correctness", "what must not come first", NOT_FIRST * not_first, NOT_FIRST, _right(sheet.first_moves)),
-        Part("communication", "told, by your own ticks", COMMUNICATION * told / max(1, len(lines)), COMMUNICATION,
-             f"{ticked} of {len(lines)} ideas ticked, {told} agree with what you committed to"),
+        Part("correctness", "what would refute it", FALSIFIER * falsifier, FALSIFIER, _right(form.refuters)),
+        Part("correctness", "what must not come first", NOT_FIRST * not_first, NOT_FIRST, _right(form.first_moves)),
+        Part("communication", "told, by your own ticks", COMMUNICATION * agreeing / max(1, len(lines)), COMMUNICATION,
+             f"{ticked} of {len(lines)} ideas ticked, {agreeing} agree with what you committed to"),
     )  # fmt: skip
     points = sum(p.points for p in parts)
     conditions = (
@@ -147,19 +148,19 @@ def _efficiency(minutes: int, best: int, settled: list[str]) -> Part:
     return Part("efficiency", "minutes", max(WORST_EFFICIENCY, EFFICIENCY * share), EFFICIENCY, why)
 
 
-def _belief_score(said: Commitments, incident: Incident, sheet: Sheet) -> float:
-    return quadratic(said.cause, incident.cause, len(sheet.suspects) + 1) if said.cause else 0.0
+def _belief_score(commitments: Commitments, incident: Incident, form: AnswerForm) -> float:
+    return quadratic(commitments.cause, incident.cause, len(form.causes) + 1) if commitments.cause else 0.0
 
 
-def _belief(said: Commitments, incident: Incident) -> str:
-    if not said.cause:
+def _belief(commitments: Commitments, incident: Incident) -> str:
+    if not commitments.cause:
         return f"nothing was said; it was {incident.cause}"
-    given = ", ".join(f"{c} {p:.0%}" for c, p in sorted(said.cause.items(), key=lambda x: -x[1]))
+    given = ", ".join(f"{c} {p:.0%}" for c, p in sorted(commitments.cause.items(), key=lambda x: -x[1]))
     return f"you said {given}; it was {incident.cause}"
 
 
-def _number(said: Commitments, incident: Incident) -> str:
-    if said.number is None:
+def _number(commitments: Commitments, incident: Incident) -> str:
+    if commitments.number is None:
         return f"nothing was said; it was {incident.number.shown}"
     within = "" if incident.number.within == 1 else f", right within {incident.number.within - 1:.0%}"
     return f"it was {incident.number.shown}{within}"
@@ -173,16 +174,16 @@ def _right(choices: tuple[Choice, ...]) -> str:
     return next(c.text for c in choices if c.right)
 
 
-def _fixes(sheet: Sheet, listed: tuple[int, ...]) -> tuple[float, str, str]:
+def _fixes(form: AnswerForm, listed: tuple[int, ...]) -> tuple[float, str, str]:
     """Share of the mark, why, and the trap where the list begins with it."""
-    real = sorted((c for c in sheet.fixes if c.right), key=lambda c: c.place)
+    real = sorted((c for c in form.fixes if c.right), key=lambda c: c.place)
     best = real[0].text
     if not listed:
         return 0.0, f"nothing was listed; first would be: {best}", ""
-    chosen = [sheet.fixes[n] for n in listed]
+    chosen = [form.fixes[n] for n in listed]
     places = [c.place for c in chosen if c.right]
     wrong = sum(not c.right for c in chosen)
-    pairs = [(a, b) for a, b in sheet.ordered if a in places and b in places]
+    pairs = [(a, b) for a, b in form.ordered if a in places and b in places]
     kept = sum(places.index(a) < places.index(b) for a, b in pairs) / len(pairs) if pairs else 1.0
     share = max(0.0, len(places) / len(real) * kept - WRONG_FIX * wrong)
     first_real = next((n for n, c in enumerate(chosen) if c.right), len(chosen))

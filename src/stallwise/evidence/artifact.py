@@ -19,7 +19,7 @@ MOST_LINES = 16_000_000  # of a text that are held, for the same reason
 LONG_SAMPLE = 1 << 15  # bytes, and lines, below which all lines of a sample are looked at
 FEW_LINES = 64
 HALVES = 256  # bytes that tell how letters are stored
-FEW_LETTERS = 8
+FEW_CHARACTERS = 8
 MOSTLY_EMPTY = 0.8  # of the halves: some letters are no Latin ones
 SAMPLE_BYTES = 1 << 20  # what recognisers look at, from the start and, for longer inputs, from the end
 
@@ -31,8 +31,8 @@ def stored_as(start: bytes) -> str:
     if start[:2] in (BOM_UTF16_LE, BOM_UTF16_BE):
         return "utf-16"
     for encoding, empty in (("utf-16-le", 1), ("utf-16-be", 0)):
-        half, letters = start[empty:HALVES:2], start[1 - empty : HALVES : 2]
-        if len(half) >= FEW_LETTERS and 0 not in letters and half.count(0) > MOSTLY_EMPTY * len(half):
+        half, characters = start[empty:HALVES:2], start[1 - empty : HALVES : 2]
+        if len(half) >= FEW_CHARACTERS and 0 not in characters and half.count(0) > MOSTLY_EMPTY * len(half):
             return encoding
     return "utf-8"
 

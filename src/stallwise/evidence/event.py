@@ -25,7 +25,7 @@ class Event:
     """One line of one file, understood."""
 
     kind: str  # what happened, whoever says it: "peer-lost", "driver-error"
-    signature: str  # which entry of the book fitted
+    pattern_id: str  # which entry of the book fitted
     text: str  # the message without its prefix
     source: Source
     role: Role = Role.ROOT

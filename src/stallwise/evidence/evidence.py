@@ -112,7 +112,9 @@ class Evidence:
         fact = self.get(quantity, **labels)
         return default if fact is None else str(fact.value)
 
-    def said(self, *kinds: str, roles: tuple[Role, ...] = (Role.ROOT, Role.CASCADE, Role.CONFIRMATION)) -> list[Event]:
+    def events_of(
+        self, *kinds: str, roles: tuple[Role, ...] = (Role.ROOT, Role.CASCADE, Role.CONFIRMATION)
+    ) -> list[Event]:
         """Events of these kinds; advice and messages of no known weight only where asked for."""
         return [e for e in self.events if e.kind in kinds and e.role in roles]
 

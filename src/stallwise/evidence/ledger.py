@@ -9,7 +9,7 @@ from enum import Enum
 from stallwise.evidence.fact import WHOLE, Scope, Source
 
 
-class Account(Enum):
+class Category(Enum):
     """The accounts of a training step, an inference iteration or a request."""
 
     COMPUTE = "compute"
@@ -20,7 +20,7 @@ class Account(Enum):
     COPY = "copy"
     BUBBLE = "bubble"
     CHECKPOINT = "checkpoint"
-    ONE_OFF = "one-off"
+    WARM_UP = "one-off"
     OTHER = "other"
     QUEUE = "queue"
     PREFILL = "prefill"
@@ -34,7 +34,7 @@ class Account(Enum):
 class Ledger:
     """Seconds by account for one step (a mean over `samples`) or one request."""
 
-    seconds: Mapping[Account, float]
+    seconds: Mapping[Category, float]
     source: Source
     scope: Scope = WHOLE
     samples: int = 1
@@ -43,7 +43,7 @@ class Ledger:
     traced_step_s: float | None = None
     clean_step_s: float | None = None
     # How far an account may lie off, low and high, where that is known: the host of another run is quicker or slower.
-    ranges: Mapping[Account, tuple[float, float]] = field(default_factory=dict)
+    ranges: Mapping[Category, tuple[float, float]] = field(default_factory=dict)
     clean_ends_s: tuple[float, float] | None = None  # of the clean step, where it was replayed
     # What the user named: seconds of a step by span, beside the accounts since a span may lie in any of them, and gauges.
     spans: Mapping[str, float] = field(default_factory=dict)
@@ -62,6 +62,6 @@ class Ledger:
         low, high = (sum(self.ranges.get(a, (s, s))[end] for a, s in self.seconds.items()) for end in (0, 1))
         return low, high
 
-    def share(self, account: Account) -> float:
+    def share(self, category: Category) -> float:
         """This account's part of the whole."""
-        return self.seconds.get(account, 0.0) / self.whole_s if self.whole_s else 0.0
+        return self.seconds.get(category, 0.0) / self.whole_s if self.whole_s else 0.0

@@ -95,15 +95,15 @@ def worst_phase(time_s: Column, running: Column, waiting: Column, kv: Column) ->
     return max(hurt, key=lambda p: (p.waiting, p.count))
 
 
-def calm_phase(time_s: Column, running: Column, waiting: Column, kv: Column, worst: Phase) -> Phase | None:
+def normal_phase(time_s: Column, running: Column, waiting: Column, kv: Column, worst: Phase) -> Phase | None:
     """The lasting phase with the least load beside the worst one: what users saw when all was well."""
     least = max(LASTING, round(LASTING_SHARE * len(running)))
-    calm = [
+    normal = [
         p
         for p in phases(time_s, running, waiting, kv, least)
         if p.running > 0 and p.running + p.waiting < (worst.running + worst.waiting) / BAND
     ]
-    return min(calm, key=lambda p: p.running + p.waiting, default=None)
+    return min(normal, key=lambda p: p.running + p.waiting, default=None)
 
 
 def _phase(first: int, last: int, time_s: Column, running: Column, waiting: Column, kv: Column) -> Phase:

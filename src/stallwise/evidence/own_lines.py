@@ -49,8 +49,8 @@ def _numbers(text: str) -> NDArray[np.int64] | None:
 
 def _moved(item: Any, file: str, numbers: NDArray[np.int64]) -> Any:
     if isinstance(item, Bag):
-        told = tuple(replace(p, source=_source(p.source, file, numbers)) for p in item.passages)
-        return replace(item, passages=told)
+        moved_passages = tuple(replace(p, source=_source(p.source, file, numbers)) for p in item.passages)
+        return replace(item, passages=moved_passages)
     if isinstance(item, Unread):
         lines = tuple(replace(e, source=_source(e.source, file, numbers)) for e in item.error_lines)
         return replace(item, error_lines=lines)
@@ -73,5 +73,5 @@ def _source(source: Source, file: str, numbers: NDArray[np.int64]) -> Source:
 def _named(match: re.Match[str], numbers: NDArray[np.int64]) -> str:
     """ "12", or "12-40"; of lines that an editor shows as one, both numbers are the same."""
     first, _, last = match[0].partition("-")
-    said = [str(numbers[min(int(n), len(numbers) - 1)]) for n in (first, last) if n]
-    return "-".join(said)
+    first_and_last = [str(numbers[min(int(n), len(numbers) - 1)]) for n in (first, last) if n]
+    return "-".join(first_and_last)

@@ -42,8 +42,8 @@ def profile_table(
     `doing` is seconds by kind of work, what each calls included. `limit` says what such a file does not hold; `lacks`
     is the kind of it: kernels, device, workers. `unit` is "samples" where times are counts of them.
     """
-    told = _by_name(rows)
-    kept = sorted(told, key=lambda r: (-max(r.own_s, r.device_s), r.name))[:MOST_ROWS]
+    by_name = _by_name(rows)
+    kept = sorted(by_name, key=lambda r: (-max(r.own_s, r.device_s), r.name))[:MOST_ROWS]
     columns = {
         name: np.array([row[at] for row in kept], dtype=object if name == "name" else np.float64)
         for at, name in enumerate(Spent._fields)
@@ -57,7 +57,7 @@ def profile_table(
         "lacks": lacks,
         "unit": unit,
     }
-    return Table(KIND, columns, source, scope, meta | {"left_out": len(told) - len(kept)})
+    return Table(KIND, columns, source, scope, meta | {"left_out": len(by_name) - len(kept)})
 
 
 def _by_name(rows: Iterable[Spent]) -> list[Spent]:

@@ -15,7 +15,20 @@ if TYPE_CHECKING:
 
 Cell = float | str | bool | None
 _WITH_UNIT = re.compile(r"^\s*([-+]?\d[\d,]{0,30}(?:\.\d{1,30})?)\s?°?([A-Za-zµ%][\w%µ]{0,9}(?:/[A-Za-z]{1,9})?)\s*$")
-_LETTERS = ("x", "X", "k", "K", "m", "M", "b", "B", "G", "T", "d", "h")  # behind a number they are as often no unit
+_AMBIGUOUS_SUFFIXES = (
+    "x",
+    "X",
+    "k",
+    "K",
+    "m",
+    "M",
+    "b",
+    "B",
+    "G",
+    "T",
+    "d",
+    "h",
+)  # behind a number they are as often no unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +39,7 @@ class Reading:
     value: float | str | bool
     unit: str = ""  # as written beside the value
     place: str = ""  # "line 12", "observed.ttft"
-    said: bool = False  # in a sentence, where the words around a number need not be its name
+    in_prose: bool = False  # in a sentence, where the words around a number need not be its name
     after: str = ""  # in a sentence: the words that follow
 
 
@@ -74,7 +87,7 @@ def points_of(rows: Sequence[tuple[float, float, float]]) -> Points:
 
 
 @dataclass(slots=True)
-class Course:
+class Curve:
     """What one key printed again and again: step (or second), number as printed, line."""
 
     key: str
@@ -90,12 +103,12 @@ class Printed:
     """A log or a table of steps. Asked for the keys that mean something it gives their courses, and reads no others."""
 
     file: str
-    courses: Callable[[Wanted], Iterable[Course]]
+    curves: Callable[[Wanted], Iterable[Curve]]
     over: str = "step"  # or time_s
     table: bool = False  # columns with titles, not lines of a log
-    apart: bool = False  # columns of one quantity are variants of it
+    variants: bool = False  # columns of one quantity are variants of it
     noun: str = "line"  # what a place in it counts
-    by_clock: Callable[[], Course | None] | None = None  # seconds a step, where no key tells them
+    by_clock: Callable[[], Curve | None] | None = None  # seconds a step, where no key tells them
 
 
 def rows_of(columns: list[str], records: list[list[Cell]], places: list[int], **more: object) -> Rows:
@@ -126,7 +139,7 @@ def _unit_to_title(title: str, cells: list[Cell]) -> tuple[str, list[Cell]]:
     if len(units) != 1 or any(m is None for m, c in zip(found, cells, strict=True) if c is not None):
         return title, cells
     unit = units.pop()
-    if not readings_of(unit) or unit in _LETTERS:
+    if not readings_of(unit) or unit in _AMBIGUOUS_SUFFIXES:
         return title, cells
     named = title.rstrip().endswith((f"({unit})", f"[{unit}]"))
     return title if named else f"{title} ({unit})", [None if m is None else float(m[1].replace(",", "")) for m in found]

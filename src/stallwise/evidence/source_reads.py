@@ -30,7 +30,7 @@ UNFOLLOWED = frozenset({"import_module", "iter_modules"})
 LISTS = {f.name: f.name for f in fields(Evidence) if f.init and f.name not in (*EVERYTHING, "all_series")}
 BY_METHOD = {
     **LISTS,
-    "said": "events",
+    "events_of": "events",
     "at": "events",
     "last_words": "events",
     "table": "tables",

@@ -78,7 +78,7 @@ class Recorded:
 
     start_s: NDArray[np.float64]
     end_s: NDArray[np.float64]
-    border_s: NDArray[np.float64]  # of the steps on the device
+    boundary_s: NDArray[np.float64]  # of the steps on the device
     clean_ends_s: tuple[float, float]  # between which the mean step lies that the replay tells
 
 

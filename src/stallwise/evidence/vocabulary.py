@@ -26,10 +26,10 @@ _BEFORE_WORDS = {"before", "good", "baseline", "was"}
 @cache
 def _words() -> dict[str, Quantity]:
     """Every spelling of every quantity, plain. What people say of a run beats counters of one kernel or trace."""
-    said = [q for q in quantities().values() if q.name.startswith("run.") or "." not in q.name]
-    counted = [q for q in quantities().values() if q not in said]
+    bare_names = [q for q in quantities().values() if q.name.startswith("run.") or "." not in q.name]
+    counted = [q for q in quantities().values() if q not in bare_names]
     found: dict[str, Quantity] = {}
-    for group in (said, counted):
+    for group in (bare_names, counted):
         for quantity in group:
             if "." not in quantity.name:
                 found.setdefault(_plain(quantity.name), quantity)

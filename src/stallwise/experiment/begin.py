@@ -22,8 +22,8 @@ from stallwise.experiment.session import Session
 from stallwise.experiment.throttle import Throttle, gpu_index
 from stallwise.experiment.trials import all_changes
 from stallwise.experiment.verdict import Verdict, ask
-from stallwise.experiment.whole_answers import hear_whole_answers
-from stallwise.recorder.blame import quietly, say
+from stallwise.experiment.whole_answers import record_whole_answers
+from stallwise.recorder.error_origin import quietly, say
 
 TRACED, TRACED_SHORT, TRACED_S = 4, 40, 0.1  # steps in a window: four, and more of short ones
 TRACED_AT_MOST, TRACED_AT_MOST_S = 120, 8.0  # steps and seconds for the recorder's windows
@@ -62,8 +62,8 @@ def begin(torch: Any, recorder: Any, folder: str, options: Options) -> Session:
         if options.verdict_s > 0 and ranks.leads:
             recorder.writer.flush()
             found = ask(folder, options.verdict_s, recorder.number)
-        said: Dict[str, Any] = ranks.decide(found.to_dict())
-        return Verdict(said["state"], said["causes"])
+        agreed: Dict[str, Any] = ranks.decide(found.to_dict())
+        return Verdict(agreed["state"], agreed["causes"])
 
     session = Session(scene, changes, options, out, ranks, throttle, first)
 
@@ -77,7 +77,7 @@ def begin(torch: Any, recorder: Any, folder: str, options: Options) -> Session:
         if session.over and rehearsing:
             _leave(session)
 
-    hear_whole_answers(recorder)
+    record_whole_answers(recorder)
     recorder.step_listeners.append(on_step)
     recorder.closers.append(lambda: session.stop("the job ended before its trials"))
     _undo_at_interrupt(session)

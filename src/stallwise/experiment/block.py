@@ -61,7 +61,7 @@ class Trying:
         if self._scene.device == "cuda":
             self._used_before = self._device.peak_bytes()
         self.losses.begin()
-        self._guard = Guard(self._scene, lambda: self.changed, self.fail, self.losses.hear)
+        self._guard = Guard(self._scene, lambda: self.changed, self.fail, self.losses.add)
         self._guard.stand()
         change.begin(self._scene, self._around)
 
@@ -116,9 +116,9 @@ class Trying:
     def check(self) -> None:
         """Raises where this rank or another has failed, or the memory is above what was allowed."""
         if self._ranks.world > 1:
-            said = self._ranks.decide(self._ranks.failures() if self._ranks.leads else [])
-            if said and self.broken is None:
-                self.broken = Failed(results.FAILED, str(said[0]))
+            decided = self._ranks.decide(self._ranks.failures() if self._ranks.leads else [])
+            if decided and self.broken is None:
+                self.broken = Failed(results.FAILED, str(decided[0]))
         if self.broken is None and self.changed and self._scene.device == "cuda":
             used = self._device.peak_bytes()
             if used > self._memory_share * self._device.memory_bytes() and used > self._used_before:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any, Callable, List, Optional, Tuple
 
-from stallwise.recorder.blame import OURS, say
+from stallwise.recorder.error_origin import OURS, say
 from stallwise.recorder.patches import Patches, Wrap
 
 

@@ -76,7 +76,7 @@ class Guard:
 
     def _backward(self, call: Callable[..., Any]) -> Callable[..., Any]:
         def backward(*args: Any, **kwargs: Any) -> Any:
-            self._hear(args, kwargs)
+            self._report_loss(args, kwargs)
             try:
                 return call(*args, **kwargs)
             except Exception as error:
@@ -96,7 +96,7 @@ class Guard:
         """`torch.autograd.grad`: a loop that has no optimizer of PyTorch's takes its gradients here."""
 
         def grad(outputs: Any, inputs: Any, *args: Any, **kwargs: Any) -> Any:
-            self._hear((outputs,), {})
+            self._report_loss((outputs,), {})
             try:
                 return call(outputs, inputs, *args, **kwargs)
             except Exception as error:
@@ -108,7 +108,7 @@ class Guard:
 
         return grad
 
-    def _hear(self, args: Any, kwargs: Any) -> None:
+    def _report_loss(self, args: Any, kwargs: Any) -> None:
         loss = args[0] if args else kwargs.get("tensors")
         self._loss(loss[0] if isinstance(loss, (list, tuple)) and loss else loss)
 

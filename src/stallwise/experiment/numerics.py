@@ -29,7 +29,7 @@ class Losses:
         self._last = None
         self._known = {False: [], True: []}
 
-    def hear(self, loss: Any) -> None:
+    def add(self, loss: Any) -> None:
         """A backward pass starts from here."""
         try:
             if loss.numel() == 1:
@@ -53,9 +53,9 @@ class Losses:
         pairs = list(zip(self._known[False], self._known[True]))
         if len(pairs) < FEWEST:
             return None
-        apart = [after - before for before, after in pairs]
-        middle, count = statistics.fmean(apart), len(apart)
-        chance = ERRORS * statistics.stdev(apart) / math.sqrt(count)
+        differences = [after - before for before, after in pairs]
+        middle, count = statistics.fmean(differences), len(differences)
+        chance = ERRORS * statistics.stdev(differences) / math.sqrt(count)
         varies = statistics.stdev(self._known[False])
         before, after = (statistics.fmean(self._known[side][:count]) for side in (False, True))
         if abs(middle) <= max(chance, varies, SMALLEST * abs(before)):

@@ -28,7 +28,7 @@ SMALLEST = 0.01  # a difference smaller than this is called none, however sure
 
 MOST_ALIKE = 0.8  # of neighbouring pairs: few pairs cannot show more
 
-BORDERS = 1.25  # what switching, waiting for the device and the one-off steps add to the steps of the blocks
+BOUNDARIES = 1.25  # what switching, waiting for the device and the one-off steps add to the steps of the blocks
 
 FASTER, SLOWER, NOTHING, UNSURE = "faster", "slower", "no difference", "inconclusive"
 
@@ -99,7 +99,7 @@ class Looks:
         self._next += 1
         count = len(self.differences)
         middle, spread, freedom = self._without_drift()
-        if not self.tells():
+        if not self.decides():
             return Estimate(middle, math.inf, count)
         return Estimate(middle, student(1.0 - error / 2.0, freedom) * spread, count)
 
@@ -116,11 +116,11 @@ class Looks:
         squares = sum(r * r for r in rest) / (count - 2)
         return middle, math.sqrt(squares / (count * varies)) * _lasting(rest), count - 2
 
-    def tells(self) -> bool:
+    def decides(self) -> bool:
         """There are pairs enough for an interval."""
-        return len(self.differences) >= FEWEST_BY_SPREAD or self._apart()
+        return len(self.differences) >= FEWEST_BY_SPREAD or self._separated()
 
-    def _apart(self) -> bool:
+    def _separated(self) -> bool:
         """The two sides do not meet, and lie further apart than either is wide."""
         gap = max(min(self._before) - max(self._after), min(self._after) - max(self._before))
         return gap > max(max(side) - min(side) for side in (self._before, self._after))
@@ -165,7 +165,7 @@ def block_steps(
 def fitting(steps: int, settle: int, step_s: float, allowance_s: float, least_s: float) -> int:
     """So many of these steps a block that the second look comes in time: before it most differences cannot be told from none."""
     step_s = max(step_s, 1e-9)
-    fits = int(allowance_s / (2 * LOOKS[1][0] * BORDERS) / step_s) - settle
+    fits = int(allowance_s / (2 * LOOKS[1][0] * BOUNDARIES) / step_s) - settle
     return min(steps, max(fits, 2, math.ceil(least_s / step_s)))
 
 

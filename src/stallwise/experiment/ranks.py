@@ -28,7 +28,7 @@ class Alone:
         """What rank 0 says."""
         return value
 
-    def hear(self, value: Any) -> List[Any]:
+    def gather(self, value: Any) -> List[Any]:
         """What every rank says."""
         return [value]
 
@@ -69,7 +69,7 @@ class Ranks(Alone):
             return value
         return self._read(name)
 
-    def hear(self, value: Any) -> List[Any]:
+    def gather(self, value: Any) -> List[Any]:
         self._count += 1
         name = "%06d" % self._count
         self._write("%s-%05d" % (name, self._rank), value)

@@ -69,19 +69,21 @@ class Rehearsal:
             owner = getattr(owner, holder, None)
         if owner is None or getattr(owner, last, None) is None:
             return
-        said = "%s.%s" % (module.__name__.split(".")[0], name)
+        module_function = "%s.%s" % (module.__name__.split(".")[0], name)
         if getattr(getattr(owner, last), "_held_off", False):
             return  # the same function under another name
-        self._patches.wrap(owner, last, self._elsewhere(said) if how == "scratch" else self._skipped(said))
+        self._patches.wrap(
+            owner, last, self._elsewhere(module_function) if how == "scratch" else self._skipped(module_function)
+        )
 
-    def _skipped(self, said: str) -> Callable[..., Any]:
+    def _skipped(self, module_function: str) -> Callable[..., Any]:
         def wrap(call: Callable[..., Any]) -> Callable[..., Any]:
             def held(*args: Any, **kwargs: Any) -> Any:
                 target = args[1] if len(args) > 1 else kwargs.get("f")
-                if said.startswith("torch.") and isinstance(target, io.IOBase) and not _is_file(target):
+                if module_function.startswith("torch.") and isinstance(target, io.IOBase) and not _is_file(target):
                     return call(*args, **kwargs)
-                self.held[said] = self.held.get(said, 0) + 1
-                if said == "torch.save":
+                self.held[module_function] = self.held.get(module_function, 0) + 1
+                if module_function == "torch.save":
                     if self.on_save is not None:
                         self.on_save()
                     if self.saving is not None:
@@ -93,12 +95,12 @@ class Rehearsal:
 
         return wrap
 
-    def _elsewhere(self, said: str) -> Callable[..., Any]:
+    def _elsewhere(self, module_function: str) -> Callable[..., Any]:
         """Event files go to a scratch folder of the bundle."""
 
         def wrap(call: Callable[..., Any]) -> Callable[..., Any]:
             def held(writer: Any, logdir: Any, *args: Any, **kwargs: Any) -> Any:
-                self.held[said] = self.held.get(said, 0) + 1
+                self.held[module_function] = self.held.get(module_function, 0) + 1
                 os.makedirs(self._folder, exist_ok=True)
                 return call(writer, tempfile.mkdtemp(prefix="held_", dir=self._folder), *args, **kwargs)
 

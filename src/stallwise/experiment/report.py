@@ -16,7 +16,7 @@ def about(scene: Any, recent: List[float], steps: int, noise: float) -> Dict[str
         "rehearsal": scene.rehearsal,
         "device": scene.device,
         "kind": "training" if scene.trains else "inference",
-        "border": scene.recorder.borders.kind,
+        "border": scene.recorder.boundaries.kind,
         "step_s": statistics.median(recent),
         "steps_per_block": steps,
         "detectable_ratio": paired.detectable_ratio(noise),

@@ -12,7 +12,7 @@ from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
 
 from stallwise.experiment.casts import Casts
 from stallwise.experiment.change import Change, Undo, owner_of
-from stallwise.recorder import borders
+from stallwise.recorder import step_boundaries
 from stallwise.recorder.patches import Patches
 
 CALL = "_compiled_call_impl"  # where `nn.Module.__call__` looks for another way to call this one module
@@ -58,7 +58,7 @@ class Scene:
         self._patches = Patches()
         self._watching = Undo()
         self.captured_graphs = False  # the job replays CUDA graphs of its own: addresses must stay
-        self._border: Any = None
+        self._boundary: Any = None
         self._inside = threading.local()
 
     # -- what trials ask
@@ -151,8 +151,8 @@ class Scene:
         """Begins to count, for these trials."""
         self.steps_seen = 0
         # A hook of PyTorch cannot be added from within a step's own hooks, where the plan goes on; the recorder's is asked.
-        self._border = self.recorder.stages.border
-        self.recorder.stages.border = self._hear
+        self._boundary = self.recorder.stages.boundary
+        self.recorder.stages.boundary = self._on_boundary
         calling = self._patches.wrap(self.torch.nn.Module, "__call__", self._calling)
         dynamo = sys.modules.get("torch._dynamo")
         if dynamo is not None:
@@ -183,19 +183,19 @@ class Scene:
         """Ends counting; every function is itself again."""
         self._watching.back()
         self._patches.remove()
-        if self._border is not None:
-            del self.recorder.stages.border  # the class's own method shows again
-            self._border = None
+        if self._boundary is not None:
+            del self.recorder.stages.boundary  # the class's own method shows again
+            self._boundary = None
         for root in self.roots:  # one that was never called again
             if getattr(vars(root).get(CALL), "__name__", "") == "seen":
                 del vars(root)[CALL]
         self.trains = bool(self.optimizers) or any(self.calls(path) for path in BACKWARD)
         self.captured_graphs = bool(self.recorder.stages.captured_graphs)
 
-    def _hear(self, kind: str, who: Any = None) -> None:
-        if kind == borders.OPTIMIZER and who is not None:
+    def _on_boundary(self, kind: str, who: Any = None) -> None:
+        if kind == step_boundaries.OPTIMIZER and who is not None:
             self._keep(self._optimizers, who, lambda: True)
-        self._border(kind, who)
+        self._boundary(kind, who)
 
     def _calling(self, call: Callable[..., Any]) -> Callable[..., Any]:
         """Outermost calls, also those inside an optimizer's closure."""

@@ -22,7 +22,7 @@ from stallwise.experiment.results import Result, Results
 from stallwise.experiment.scene import Scene
 from stallwise.experiment.together import Together, best_pair
 from stallwise.experiment.verdict import Verdict
-from stallwise.recorder.blame import ours, say
+from stallwise.recorder.error_origin import ours, say
 from stallwise.recorder.settling import Settling
 
 LOOKED_AT = 4  # steps over which models, loaders and calls are counted
@@ -123,7 +123,7 @@ class Session:
         """Of a trial that is cut short: what its pairs say, where they say something."""
         if self._running is not None:
             result, looks = self._running
-            if result.name == change.name and len(looks.differences) >= paired.LOOKS[0][0] and looks.tells():
+            if result.name == change.name and len(looks.differences) >= paired.LOOKS[0][0] and looks.decides():
                 result.estimate = looks.look()
                 result.state = result.estimate.verdict()
                 result.more.update(detectable_ratio=looks.detectable(), one_off_s=0.0)
@@ -166,7 +166,7 @@ class Session:
             result = yield from self._try(change, recent, part_s)
             self._due.pop(0)
             self.out.add(result)
-            self._tell(result)
+            self._report(result)
         yield from self._together(tried, recent)
         report.noise(self.out)
         self.scene.recorder.window = None
@@ -177,11 +177,11 @@ class Session:
         """Until the loop has settled; several ranks look at the same steps."""
         number, every = 0, CHECK_EVERY if self._ranks.world > 1 else 1
         while True:
-            heard = len(self._durations)
+            seen = len(self._durations)
             yield every
             number += every
-            for duration_s in self._durations[heard:]:
-                self._settling.hear(duration_s)
+            for duration_s in self._durations[seen:]:
+                self._settling.add(duration_s)
             self._thread = threading.get_ident()
             if self._ranks.decide(self._settling.ready(number)):
                 return
@@ -189,12 +189,12 @@ class Session:
     def _look(self) -> Plan:
         """What the job consists of."""
         self.scene.look(self._changes)
-        heard = len(self._durations)
+        seen = len(self._durations)
         for _ in range(LOOKED_AT):
             yield 1
             self.scene.step()
         self.scene.looked()
-        del self._durations[heard:]  # slowed by looking
+        del self._durations[seen:]  # slowed by looking
         self.scene.step_s = statistics.median(self._durations[-NOISE_FROM:])
         self.scene.shares = stage_shares(self.scene.recorder)
 
@@ -202,9 +202,9 @@ class Session:
         """Which trials can be made here; the others are listed with their reasons."""
         tried: List[Change] = []
         own: Dict[str, Optional[str]] = {c.name: self._refusal(c) for c in self._changes}
-        said = self._ranks.hear(own) if self._changes else []
+        by_rank = self._ranks.gather(own) if self._changes else []
         for change in self._changes:
-            reasons = [r[change.name] for r in said if r.get(change.name)]
+            reasons = [r[change.name] for r in by_rank if r.get(change.name)]
             if reasons and (self.options.dry_run or not change.asked_late):
                 self.out.add(Result(change, results.NOT_HERE, str(reasons[0])))
             elif self.options.dry_run:
@@ -283,17 +283,17 @@ class Session:
     def _once(self, change: Change, result: Result, settle: int) -> Plan:
         """Changed steps that count for nothing but the one-off cost."""
         self._trying.switch(True)
-        began, heard = self._now(), len(self._durations)
+        began, seen = self._now(), len(self._durations)
         for count in range(1, MOST_ONCE + 1):
             yield 1
             self._trying.check()
-            last = self._durations[heard:][-3:]
+            last = self._durations[seen:][-3:]
             # What is left of a step after a large gain may vary much and still be little.
             alike = max(last) <= max(ALIKE * min(last), min(last) + LITTLE * self.scene.step_s)
-            calm = count >= max(FEWEST_ONCE, settle) and alike
+            steady = count >= max(FEWEST_ONCE, settle) and alike
             if self._ranks.decide(self._budget.over()):
                 raise Failed(results.NOT_REACHED, "its one-off part alone took %.0f s" % (self._now() - began))
-            if self._ranks.decide(calm):
+            if self._ranks.decide(steady):
                 break
         if self._ranks.decide(min(last) > HOPELESS * self.scene.step_s * change.work_ratio):
             slow_s, since, aside = min(last), len(self._durations), self._now()
@@ -311,7 +311,7 @@ class Session:
         self._trying.sync()
         result.more["one_off_s"] = self._now() - began  # the steady part is taken off when it is known
         result.more["one_off_steps"] = count
-        del self._durations[heard:]
+        del self._durations[seen:]
 
     def _pairs(self, change: Change, result: Result, steps: int, settle: int, until_s: float) -> Plan:
         looks, repeats = paired.Looks(), REPEATS_HELD_BACK
@@ -339,7 +339,7 @@ class Session:
             looks.add(result.before_s[-1], result.after_s[-1], changed_first=order[0])
             over = self._budget.over()
             out_of_time = over or self._now() > until_s
-            enough = len(looks.differences) >= paired.LOOKS[0][0] and (over or looks.tells())
+            enough = len(looks.differences) >= paired.LOOKS[0][0] and (over or looks.decides())
             last = out_of_time and enough
             if self._ranks.decide(looks.due() or last):
                 result.estimate = looks.look()
@@ -362,7 +362,7 @@ class Session:
         result = yield from self._try(both, recent, max(ROOM_S, self._budget.left_s(self.scene.step_s)))
         self.out.together = {**result.to_dict(), **both.adds(result, self.out.trials)}
         self.out.write()
-        self._tell(result)
+        self._report(result)
 
     # -- output
 
@@ -381,7 +381,7 @@ class Session:
         if self._ranks.leads:
             say(report.opening(self.out.about, self._verdict))
 
-    def _tell(self, result: Result) -> None:
+    def _report(self, result: Result) -> None:
         if self._ranks.leads:
             say(report.line(result))
 

@@ -45,8 +45,8 @@ class Together(Change):
     def adds(self, result: Any, alone: List[Any]) -> Dict[str, Any]:
         """What both would be worth if one left the other untouched, and what they are."""
         found: Dict[str, Any] = {"of": [c.name for c in self.both]}
-        apart = {r.name: r.estimate for r in alone if r.estimate is not None}
-        one, other = (apart[c.name] for c in self.both)
+        alone_ratios = {r.name: r.estimate for r in alone if r.estimate is not None}
+        one, other = (alone_ratios[c.name] for c in self.both)
         product, low, high = one.ratio * other.ratio, one.low * other.low, one.high * other.high
         both = result.estimate
         if both is None or not both.conclusive():

@@ -8,19 +8,21 @@ from __future__ import annotations
 
 from typing import Any
 
-from stallwise.recorder import borders, schema
+from stallwise.recorder import schema, step_boundaries
 from stallwise.recorder.after_import import after_import
 from stallwise.recorder.patches import Patches
 
 MODULE, CLASS = "transformers.generation.utils", "GenerationMixin"
 
 
-def hear_whole_answers(recorder: Any) -> None:
+def record_whole_answers(recorder: Any) -> None:
     """From here on, or from the import of transformers on."""
     patches = Patches()
 
     def hook(module: Any) -> None:
-        patches.wrap(getattr(module, CLASS), "generate", recorder.stages.timed(schema.EVALUATION, borders.ANSWER))
+        patches.wrap(
+            getattr(module, CLASS), "generate", recorder.stages.timed(schema.EVALUATION, step_boundaries.ANSWER)
+        )
 
     after_import(MODULE, hook)
     recorder.closers.append(patches.remove)

@@ -101,13 +101,13 @@ def _newest(
         run = _run(row["row_id"]) if row["gpu_name"] == card else None
         if run is None or shape_of(run.model) != shape:
             continue
-        apart = max(run.workload.seq / seq, seq / run.workload.seq)
+        seq_ratio = max(run.workload.seq / seq, seq / run.workload.seq)
         size = max(run.cluster.gpus / gpus, gpus / run.cluster.gpus)
         same = run.recipe.precision == precision and bool(run.recipe.lora_rank) == lora
         same = same and run.cluster.gpu.power_w == power_w  # a card of another power limit is another card
-        if same and apart <= NEAR_SEQ_RATIO and size <= NEAR_SIZE_RATIO:
+        if same and seq_ratio <= NEAR_SEQ_RATIO and size <= NEAR_SIZE_RATIO:
             alike = run.recipe.framework == framework
-            found.append((alike, run.recipe.software_year, -abs(log(size)) - abs(log(apart)), row, run))
+            found.append((alike, run.recipe.software_year, -abs(log(size)) - abs(log(seq_ratio)), row, run))
     if not found:
         return None
     _, year, _, row, run = max(found, key=lambda f: f[:3])

@@ -207,11 +207,11 @@ def check_axes(model: Model, fixed: Fixed, gpus: int) -> None:
         near = min(divisors(max(model.experts, 1)), key=lambda d: abs(d - (fixed.ep or 1)))
         what = f"the {model.experts} experts" if model.experts else "anything: there are no experts"
         raise BadRequest(f"EP {fixed.ep} does not divide {what} in {model.name}", hint=f"the nearest EP is {near}")
-    product = (fixed.tp or 1) * (fixed.pp or 1) * (fixed.cp or 1)
-    if gpus % product:
-        near = max(gpus // product, 1) * product
+    ranks_fixed = (fixed.tp or 1) * (fixed.pp or 1) * (fixed.cp or 1)
+    if gpus % ranks_fixed:
+        near = max(gpus // ranks_fixed, 1) * ranks_fixed
         raise BadRequest(
-            f"TP x PP x CP = {product} does not divide {gpus} GPUs", hint=f"the nearest number of GPUs is {near}"
+            f"TP x PP x CP = {ranks_fixed} does not divide {gpus} GPUs", hint=f"the nearest number of GPUs is {near}"
         )
 
 

@@ -19,7 +19,7 @@ LITTLE_WORK = 0.45  # of the card that one model keeps busy, so that two have ro
 MOST_BESIDE = 16  # processes on one card: each brings its own context and weights, and latency has long gone by then
 WHOLE, MIG, MPS = "whole", "mig", "mps"
 WAYS = (WHOLE, MIG, MPS)
-APART = {
+ISOLATION = {
     WHOLE: "nothing shared",
     MIG: "memory, bandwidth, L2 and faults apart; what a slice does not use is lost to the others",
     MPS: "nothing apart: a burst of one is felt by all, and a fault of one ends all",

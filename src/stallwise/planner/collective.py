@@ -54,7 +54,7 @@ def answer_collective(
         "cliffs": [asdict(c) for c in expected_cliffs(op, size_bytes, ranks, fabric)],
         "basis": "alpha-beta model per algorithm and protocol, fitted on published NCCL tables (A100, H100, B200)",
     }
-    if fabric.wiring is not Wiring.SWITCH and not fabric.told:
+    if fabric.wiring is not Wiring.SWITCH and not fabric.wiring_stated:
         answer["wiring"] = (
             "these cards meet over the host: slots, sockets and peer access decide, and nobody said which; "
             "--wiring and --peer-access narrow the interval"

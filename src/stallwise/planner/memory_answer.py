@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from stallwise.physics.costs.activations import kept_tensors, tensor_bytes
 from stallwise.physics.costs.grid import grid_of, recipe_of
-from stallwise.physics.costs.memory import MOMENTS, course, memory, stage_memories, stages_of
+from stallwise.physics.costs.memory import MOMENTS, memory, over_step, stage_memories, stages_of
 from stallwise.physics.specs.cluster import Cluster
 from stallwise.physics.specs.layout import Layout, check
 from stallwise.physics.specs.model import Model
@@ -94,7 +94,10 @@ def memory_answer(
             float(found.allocated[0]),
             MOMENTS[int(found.moment[0])],
             {part: float(values[0]) for part, values in found.parts().items()},
-            [(when, {part: float(v[0]) for part, v in parts.items()}) for when, parts in course(grid, recipe, stage)],
+            [
+                (when, {part: float(v[0]) for part, v in parts.items()})
+                for when, parts in over_step(grid, recipe, stage)
+            ],
         )
         for (name, found), (_, stage) in zip(
             stage_memories(model, grid, workload, recipe), stages_of(model, grid, workload, recipe), strict=True

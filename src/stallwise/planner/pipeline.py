@@ -8,7 +8,7 @@ from typing import Any
 
 from stallwise.errors import BadRequest, StallwiseError
 from stallwise.physics.sim.balance import LayerTimes, Placement, lightest_split, run_split
-from stallwise.physics.sim.bubble import BubbleAccount, account, formula_share, step_to_useful, useful_to_step
+from stallwise.physics.sim.bubble import BubbleCategory, category, formula_share, step_to_useful, useful_to_step
 from stallwise.physics.sim.pipeline import PipelineRun
 from stallwise.physics.sim.schedules import all_schedules, schedule_named
 from stallwise.physics.specs.model import Model
@@ -65,7 +65,7 @@ def answer_pipeline(question: Question) -> dict[str, Any]:
     measured = question.measured_share
     if measured is not None and question.measured_of == "useful":
         measured = useful_to_step(measured)
-    found = account(layers, layer, place, split=question.split or None, measured_share=measured)
+    found = category(layers, layer, place, split=question.split or None, measured_share=measured)
     run = found.run
     if not isfinite(run.step_s):
         raise BadRequest("a step without end has no bubble", hint="times and weights in layers that a GPU could have")
@@ -135,7 +135,7 @@ def _formulas(question: Question, chunks: int, interleaved: bool) -> dict[str, f
     return formulas
 
 
-def _alternatives(question: Question, layers: int, layer: LayerTimes, found: BubbleAccount) -> list[dict[str, Any]]:
+def _alternatives(question: Question, layers: int, layer: LayerTimes, found: BubbleCategory) -> list[dict[str, Any]]:
     """Every schedule that can run here, on its most even split, quickest first."""
     rows = []
     for name, module in all_schedules().items():

@@ -9,7 +9,7 @@ import numpy as np
 
 from stallwise.physics.costs.constants import NAMES, Array
 from stallwise.physics.costs.fitted import constants
-from stallwise.physics.costs.known import Kin
+from stallwise.physics.costs.published_kin import Kin
 from stallwise.physics.costs.spread import Doubt, doubt_of
 from stallwise.physics.costs.step import Step, time_step
 from stallwise.physics.costs.work import Work
@@ -47,7 +47,7 @@ class MeasuredStep:
     work: Work
     weights: Array
     seconds: float
-    apart: float = 1.0  # how many times noisier it is for the run asked about: another model, type or card
+    noise_factor: float = 1.0  # how many times noisier it is for the run asked about: another model, type or card
 
 
 def asked(run: Run, values: Array | None = None) -> tuple[Run, Settings]:
@@ -96,7 +96,7 @@ def calibrated(steps: Sequence[MeasuredStep], within: float, start: Array | None
     base = constants() if start is None else start
     ways = np.vstack([np.eye(len(NAMES)), TIMES])  # each constant alone, and all times together
     prior = np.square([*(OWN_SIGMA[name] for name in NAMES), COMMON_SIGMA])
-    noise = np.array([NOISE_SHARE * within * step.apart for step in steps])
+    noise = np.array([NOISE_SHARE * within * step.noise_factor for step in steps])
     moved = np.zeros(len(ways))
     for _ in range(ROUNDS):
         here = base * np.exp(moved @ ways)
@@ -115,5 +115,5 @@ def _log_s(step: MeasuredStep, values: Array) -> float:
 
 def left_between(steps: Sequence[MeasuredStep], between: float, within: float) -> float:
     """What measured steps leave of the doubt between clusters."""
-    noise = sum(1 / (within * step.apart) ** 2 for step in steps)
+    noise = sum(1 / (within * step.noise_factor) ** 2 for step in steps)
     return float(between / np.sqrt(1 + between**2 * noise))

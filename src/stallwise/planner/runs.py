@@ -17,7 +17,7 @@ from stallwise.physics.specs.hardware import Gpu, find_gpu
 from stallwise.physics.specs.layout import Layout
 from stallwise.physics.specs.model import Model, find_model
 from stallwise.physics.specs.recipe import ATTENTION, EIGHT_BIT, Recipe
-from stallwise.physics.specs.recipe_text import Said, habit, read_recipe
+from stallwise.physics.specs.recipe_text import StatedRecipe, habit, read_recipe
 from stallwise.physics.specs.states import States
 from stallwise.physics.specs.workload import Workload
 
@@ -84,23 +84,23 @@ def run_of(row: dict[str, Any]) -> Run:
     model = model_of(row)
     card = find_gpu(str(row.get("gpu") or ""))
     if card is None:
-        told = str(row.get("gpu") or "")
-        raise StallwiseError(f"the GPU '{told}' is not in the catalogue" if told else "gpu missing")
+        named_gpu = str(row.get("gpu") or "")
+        raise StallwiseError(f"the GPU '{named_gpu}' is not in the catalogue" if named_gpu else "gpu missing")
     missing = [key for key in ("num_gpus", "seq", "tp", "pp") if number(row, key) is None]
     if missing:
         raise StallwiseError(
             f"{', '.join(missing)} missing: the row does not say how large the job was and how it was cut"
         )
     gpus = counted(row, "num_gpus")
-    said = read_recipe(row)
+    stated = read_recipe(row)
     card = as_described(card, f"{row.get('gpu')} {row.get('notes')}")
-    cluster = cluster_of(card, gpus, nic_byte_per_s=said.network_byte_per_s)
-    if said.node_gpus and said.node_gpus < cluster.gpus_per_node:
-        cluster = replace(cluster, gpus_per_node=said.node_gpus, domain=min(cluster.domain, said.node_gpus))
-    layout, unsaid = layout_of(row, gpus, said)
+    cluster = cluster_of(card, gpus, nic_byte_per_s=stated.network_byte_per_s)
+    if stated.node_gpus and stated.node_gpus < cluster.gpus_per_node:
+        cluster = replace(cluster, gpus_per_node=stated.node_gpus, domain=min(cluster.domain, stated.node_gpus))
+    layout, unsaid = layout_of(row, gpus, stated)
     batch = whole(row, "global_batch", 0) or layout.dp * layout.micro_batch * (4 * layout.pp if layout.pp > 1 else 1)
     workload = Workload(seq=whole(row, "seq", 0), global_batch=batch)
-    recipe, weighed = recipe_for(row, layout, said, card.architecture, model)
+    recipe, weighed = recipe_for(row, layout, stated, card.architecture, model)
     return Run(model, cluster, workload, layout, recipe, {**unsaid, **weighed}, family_of(model, recipe))
 
 
@@ -108,9 +108,9 @@ def as_described(card: Gpu, text: str) -> Gpu:
     """A variant of a card that a row describes in words: its power limit, older memory, one die of two."""
     if card.name in DIES and not re.search(r"both dies|whole card|per card", text.lower()):
         card = find_gpu(DIES[card.name]) or card
-    told = re.search(r"\b(\d{2,3}) ?GB?\b", text.split(" ")[0].replace("-", " "))
-    if told and 0.7 < float(told[1]) * GB / card.memory_bytes < 1.8:
-        card = replace(card, memory_bytes=max(card.memory_bytes, float(told[1]) * GB))
+    memory_size = re.search(r"\b(\d{2,3}) ?GB?\b", text.split(" ")[0].replace("-", " "))
+    if memory_size and 0.7 < float(memory_size[1]) * GB / card.memory_bytes < 1.8:
+        card = replace(card, memory_bytes=max(card.memory_bytes, float(memory_size[1]) * GB))
     watts = re.search(r"\b(\d{3,4})\s?W\b", text)
     if watts and 0.4 < float(watts[1]) / card.power_w < 1.6:
         card = replace(card, power_w=float(watts[1]))
@@ -169,12 +169,12 @@ def model_of_size(name: str, parameters: float) -> Model:
     return Model(name.lower(), layers, hidden, heads, heads, 128, hidden * 8 // 3, 32_000)
 
 
-def framework_of(said: Said, tp: int, pp: int) -> str:
+def framework_of(stated: StatedRecipe, tp: int, pp: int) -> str:
     """As said; a cut over tensors or stages is Megatron's, sharded weights alone PyTorch's."""
-    return said.framework or ("pytorch" if said.sharding == "weights" and tp == pp == 1 else "megatron")
+    return stated.framework or ("pytorch" if stated.sharding == "weights" and tp == pp == 1 else "megatron")
 
 
-def layout_of(row: dict[str, Any], gpus: int, said: Said) -> tuple[Layout, dict[str, dict[str, float]]]:
+def layout_of(row: dict[str, Any], gpus: int, stated: StatedRecipe) -> tuple[Layout, dict[str, dict[str, float]]]:
     """The stated axes; what is left open is weighed."""
     tp, pp, cp = counted(row, "tp"), counted(row, "pp"), counted(row, "cp")
     # Some tables print axes that do not multiply to their GPUs; the GPU count is the better known number.
@@ -183,22 +183,22 @@ def layout_of(row: dict[str, Any], gpus: int, said: Said) -> tuple[Layout, dict[
     if dp > sequences and dp % sequences == 0:
         cp, dp = cp * dp // sequences, sequences  # more ranks than sequences: the rest must share sequences
     schedule = str(row.get("schedule") or "").lower()
-    framework = framework_of(said, tp, pp)
+    framework = framework_of(stated, tp, pp)
     unsaid: dict[str, dict[str, float]] = {}
     if number(row, "micro_batch") is None:
         unsaid["micro_batch"] = {}
     if number(row, "vp") is None and pp > 1 and (not schedule or "interleaved" in schedule or "1f1b-i" in schedule):
         unsaid["vp"] = {}
-    recompute = said.recompute
+    recompute = stated.recompute
     if recompute is None:
-        unsaid["recompute"] = habit("recompute", year=said.year, framework=framework)
+        unsaid["recompute"] = habit("recompute", year=stated.year, framework=framework)
     elif recompute == "selective" and framework == "pytorch":
         recompute = "operator"  # PyTorch's selective checkpointing goes by operator
-    sharding = said.sharding
+    sharding = stated.sharding
     if sharding is None and dp * cp > 1:
-        weights = habit("sharding", year=said.year, framework=framework)
+        weights = habit("sharding", year=stated.year, framework=framework)
         unsaid["zero"] = {str(STAGES[k]): w for k, w in weights.items()}
-    if said.shard_group == 1:
+    if stated.shard_group == 1:
         sharding = "none"
     virtual = whole(row, "vp")
     if "interleaved" not in schedule and "1f1b-i" not in schedule and "zb" in schedule:
@@ -213,27 +213,27 @@ def layout_of(row: dict[str, Any], gpus: int, said: Said) -> tuple[Layout, dict[
         virtual_stages=max(virtual, 1) if pp > 1 else 1,
         sequence_parallel=bool(whole(row, "sp", 1 if tp > 1 else 0)),
         zero=zero,
-        shard_group=said.shard_group if 1 < said.shard_group < dp * cp else 0,
+        shard_group=stated.shard_group if 1 < stated.shard_group < dp * cp else 0,
         micro_batch=counted(row, "micro_batch"),
         recompute=recompute or "none",
-        recompute_modules=said.recompute_modules,
+        recompute_modules=stated.recompute_modules,
         style="fsdp" if zero == 3 else "ddp" if framework == "pytorch" else "megatron",
         schedule=next((name for mark, name in SCHEDULE_MARKS if mark in schedule), "1f1b"),
-        lora_rank=said.lora_rank,
-        attention=said.attention if said.attention in ATTENTION else "",
+        lora_rank=stated.lora_rank,
+        attention=stated.attention if stated.attention in ATTENTION else "",
     )
     return layout, unsaid
 
 
 def recipe_for(
-    row: dict[str, Any], layout: Layout, said: Said, architecture: str, model: Model
+    row: dict[str, Any], layout: Layout, stated: StatedRecipe, architecture: str, model: Model
 ) -> tuple[Recipe, dict[str, dict[str, float]]]:
     """How the run's words say it was run, and the weighed choices of what they do not say."""
     text = str(row.get("precision") or "").lower()
     precision = next((name for mark, name in PRECISIONS if mark in text), "bf16")
-    framework = framework_of(said, layout.tp, layout.pp)
+    framework = framework_of(stated, layout.tp, layout.pp)
     known: dict[str, Any] = {
-        "year": said.year, "framework": framework, "architecture": architecture, "precision": precision,
+        "year": stated.year, "framework": framework, "architecture": architecture, "precision": precision,
         "sharding": next(k for k, v in STAGES.items() if v == layout.zero),
     }  # fmt: skip
     weighed: dict[str, dict[str, float]] = {}
@@ -246,18 +246,18 @@ def recipe_for(
             weighed[name] = weights
         return max(weights, key=lambda k: weights[k])
 
-    attention = said.attention
+    attention = stated.attention
     if attention == "fused":
         attention = settled("attention", None, "fused_attention")
     attention = settled("attention", attention)
-    kernels = settled("kernels", said.kernels)
+    kernels = settled("kernels", stated.kernels)
     eight_bit = precision in EIGHT_BIT
-    tp_overlap = settled("tp_overlap", said.tp_overlap, needed=layout.tp > 1) or "none"
-    overlap = settled("overlap", said.overlap, needed=layout.dp * layout.cp > 1) or "yes"
-    scaling = "mx" if precision == "mxfp8" else settled("scaling", said.scaling, needed=precision == "fp8")
-    frozen = settled("frozen", said.frozen, needed=layout.lora_rank > 0)
-    param = settled("param", said.param, needed=layout.lora_rank == 0)
-    grad = settled("grad", said.grad)
+    tp_overlap = settled("tp_overlap", stated.tp_overlap, needed=layout.tp > 1) or "none"
+    overlap = settled("overlap", stated.overlap, needed=layout.dp * layout.cp > 1) or "yes"
+    scaling = "mx" if precision == "mxfp8" else settled("scaling", stated.scaling, needed=precision == "fp8")
+    frozen = settled("frozen", stated.frozen, needed=layout.lora_rank > 0)
+    param = settled("param", stated.param, needed=layout.lora_rank == 0)
+    grad = settled("grad", stated.grad)
     states = States(pure="pure" in text, amp="amp" in text, param=param, grad=grad, frozen=frozen)
     notes = str(row.get("notes") or "").lower()
     recipe = Recipe(
@@ -268,23 +268,23 @@ def recipe_for(
         attention=attention,
         tp_overlap=tp_overlap,
         overlap=overlap == "yes",
-        gather=said.gather or "layer",
-        scatter_once=said.gather == "step",
-        flat_gather=layout.zero >= 3 and 0 < said.year < NVLINK_GATHERS,
+        gather=stated.gather or "layer",
+        scatter_once=stated.gather == "step",
+        flat_gather=layout.zero >= 3 and 0 < stated.year < NVLINK_GATHERS,
         fused=kernels == "fused",
-        fused_softmax=said.softmax == "fused" or framework == "megatron",
-        chunked_loss=said.loss == "chunked",
-        unfused_optimizer=framework == "pytorch" and said.optimizer_kernel == "foreach",
+        fused_softmax=stated.softmax == "fused" or framework == "megatron",
+        chunked_loss=stated.loss == "chunked",
+        unfused_optimizer=framework == "pytorch" and stated.optimizer_kernel == "foreach",
         schedule=layout.schedule,
         lora_rank=layout.lora_rank,
-        lora_targets=said.lora_targets or "attention",
-        expert_overlap=said.expert_overlap == "yes",
+        lora_targets=stated.lora_targets or "attention",
+        expert_overlap=stated.expert_overlap == "yes",
         end_stage_layers=1 if "one layer fewer" in notes else 0,
         recompute_modules=layout.recompute_modules,
-        recompute_layer_share=said.recompute_layer_share,
-        offload=said.offload or "none",
-        offload_share=said.offload_share,
+        recompute_layer_share=stated.recompute_layer_share,
+        offload=stated.offload or "none",
+        offload_share=stated.offload_share,
         dropout=attention == "unfused" and not model.gated,
-        software_year=said.year,
+        software_year=stated.year,
     )
     return recipe.at_zero(layout.zero), weighed

@@ -30,7 +30,7 @@ from stallwise.planner.remarks import remarks_on
 from stallwise.planner.run_cost import RunCost, run_cost
 from stallwise.planner.simulated import SimulatedPipeline, simulate_pipeline
 from stallwise.planner.space import Fixed, enumerate_layouts
-from stallwise.planner.standing import Answer, Told, standing_of
+from stallwise.planner.standing import Answer, AnswerSeconds, standing_of
 from stallwise.planner.what_changes import what_would_change
 from stallwise.progress import shown
 
@@ -101,7 +101,9 @@ class Plan(Shown):
     would_fit: list[str] = field(default_factory=list)  # what to change where nothing fits by the numbers
     run: RunCost | None = None  # with failures, checkpoints and restarts
     remarks: list[str] = field(default_factory=list)  # about the question itself
-    answers: list[Told] = field(default_factory=list)  # the first layout's, by how much is known of the cluster
+    answers: list[AnswerSeconds] = field(
+        default_factory=list
+    )  # the first layout's, by how much is known of the cluster
     anchor: Anchor | None = None  # the newest published run of this model on this card
 
     def _line(self) -> str:
@@ -160,7 +162,7 @@ def search(
         equal=int(np.sum(equals(seconds[fits & (tier == tier[ranked[0]])], best[0].seconds))),
         picked_ratio=flattery,
         tight=tight,
-        answers=standing.told(best[0].seconds, picked=flattery),
+        answers=standing.in_seconds(best[0].seconds, picked=flattery),
         anchor=standing.anchor,
         would_fit=relief,
         remarks=remarks_on(cluster, workload, recipe),

@@ -49,7 +49,7 @@ class PooledRun:
         return (*found, "warm-up not stated: mostly done before")
 
     @property
-    def told(self) -> bool:
+    def all_stated(self) -> bool:
         """Workers, batches and cuts were stated."""
         return self.prefill.count is not None and self.decode.count is not None
 

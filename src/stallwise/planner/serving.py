@@ -114,8 +114,8 @@ class Option:
     @property
     def interval(self) -> tuple[tuple[float, float], tuple[float, float]]:
         """80% intervals of TPOT and TTFT."""
-        told = bool(self.deployment.engine_version)
-        t, f = spread("tpot", told=told), spread("ttft", told=told)
+        stated = bool(self.deployment.engine_version)
+        t, f = spread("tpot", stated=stated), spread("ttft", stated=stated)
         return (self.now.tpot_s * t[0], self.now.tpot_s * t[1]), (self.now.ttft_s * f[0], self.now.ttft_s * f[1])
 
 

@@ -48,7 +48,7 @@ def simulate_pipeline(
     chunks = layout.pp * virtual
     layers = layers_per_chunk(model.layers, chunks, work_fewer=recipe.end_stage_layers)
     mean = model.layers / layout.pp
-    weight = float(micro.products_b[0]) / 2
+    weight = float(micro.gemm_time_b[0]) / 2
     rest = float(micro.backward[0] + micro.again[0] + micro.host[0] + micro.sharding[0]) - weight
     head = float(micro.head[0])
     last = [0.0] * (chunks - 1) + [1.0]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from stallwise.physics.costs.known import Kin, kin_of
+from stallwise.physics.costs.published_kin import Kin, kin_of
 from stallwise.physics.costs.spread import doubt_of, family_of
 from stallwise.physics.specs.cluster import Cluster
 from stallwise.physics.specs.model import Model
@@ -33,7 +33,7 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Told:
+class AnswerSeconds:
     """An answer in seconds for one layout; None while nobody has measured a step."""
 
     name: str
@@ -62,13 +62,13 @@ class Standing:
         """On the seconds of physics alone."""
         return self.taken.ratio or 1.0
 
-    def told(self, seconds: float, *, picked: float = 1.0) -> list[Told]:
+    def in_seconds(self, seconds: float, *, picked: float = 1.0) -> list[AnswerSeconds]:
         """Every answer for a layout of so many seconds by the one taken; `picked` raises upper ends."""
         found = []
         for a in self.answers:
             own = None if a.ratio is None else seconds / self.ratio * a.ratio
             low, high = (None, None) if own is None else (own / a.half_width_ratio, own * a.half_width_ratio * picked)
-            found.append(Told(a.name, own, low, high, a.half_width_ratio, a.basis, a is self.taken))
+            found.append(AnswerSeconds(a.name, own, low, high, a.half_width_ratio, a.basis, a is self.taken))
         return found
 
 

@@ -76,8 +76,10 @@ def place_of(path: str) -> tuple[str, str]:
         return "reason", str(reason[1])
     if path in gpu_words()["query"]:
         return "query", str(gpu_words()["query"][path])
-    told = ((kind, c) for kind in ("summed", "report") for pattern, c in report_patterns(kind) if pattern.search(path))
-    return next(told, ("", ""))
+    matching = (
+        (kind, c) for kind in ("summed", "report") for pattern, c in report_patterns(kind) if pattern.search(path)
+    )
+    return next(matching, ("", ""))
 
 
 def put(columns: dict[str, Values], path: str, texts: Sequence[str], unit: str = "") -> None:
@@ -107,15 +109,15 @@ def each(texts: Sequence[str], read: Callable[[str], float]) -> Values:
 
 def _bits(text: str, field: str) -> float:
     """A mask, or one reason that holds, or held for a part of the time."""
-    told = text.strip().lower()
+    lowered = text.strip().lower()
     if field in ("active", "supported"):
-        mask = _P["mask"].fullmatch(told) if field == "active" else None
+        mask = _P["mask"].fullmatch(lowered) if field == "active" else None
         return float(int(mask[1], 16) & ALL_REASONS) if mask else float("nan")
-    part = number(told)
-    if told not in ("active", "not active") and part != part:
+    part = number(lowered)
+    if lowered not in ("active", "not active") and part != part:
         return part
     bit: int = gpu_words()["reasons"].get(field, 0)
-    return float(bit) if told == "active" or part > 0 else 0.0
+    return float(bit) if lowered == "active" or part > 0 else 0.0
 
 
 class GpuSamples:
@@ -142,8 +144,8 @@ class GpuSamples:
             scope, parts = Scope(gpu=gpu, node=node), {key: column[own] for key, column in columns.items()}
             self.blocks.setdefault(scope, []).append((np.array(lines, dtype=np.int64)[own], parts))
             known = self.meta.setdefault(scope, {"name": "", "bus_id": ""})
-            for key, told in (("name", names), ("bus_id", bus_ids)):
-                known[key] = next((told[at] for at in reversed(own) if told and told[at]), known[key])
+            for key, texts in (("name", names), ("bus_id", bus_ids)):
+                known[key] = next((texts[at] for at in reversed(own) if texts and texts[at]), known[key])
 
     def items(self) -> Iterator[Item]:
         """Tables, series and names."""

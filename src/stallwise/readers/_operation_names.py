@@ -9,7 +9,7 @@ from stallwise.evidence.operations import Work
 from stallwise.readers._patterns import document, patterns
 
 _WORDS = re.compile(r"[^A-Za-z0-9]+|(?<=[a-z])(?=[A-Z])")
-BOOK = "operations"
+TABLE = "operations"
 
 
 @cache
@@ -21,12 +21,12 @@ def work_of(name: str) -> Work:
 
 @cache
 def _works() -> list[tuple[dict[str, str], re.Pattern[str]]]:
-    return [(entry, re.compile(entry["match"])) for entry in document(BOOK)["work"]]
+    return [(entry, re.compile(entry["match"])) for entry in document(TABLE)["work"]]
 
 
 @cache
 def _places() -> dict[str, re.Pattern[str]]:
-    return {role: re.compile(match, re.IGNORECASE) for role, match in document(BOOK)["place"].items()}
+    return {role: re.compile(match, re.IGNORECASE) for role, match in document(TABLE)["place"].items()}
 
 
 def places_in(text: str) -> dict[str, int]:
@@ -52,4 +52,4 @@ def rank_in_file(name: str) -> int | None:
 @cache
 def roles() -> dict[str, str]:
     """Those names with the role of each."""
-    return {name: role for role, names in document(BOOK)["args"].items() for name in names}
+    return {name: role for role, names in document(TABLE)["args"].items() for name in names}

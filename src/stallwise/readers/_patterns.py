@@ -19,9 +19,9 @@ def document(name: str) -> dict[str, Any]:
     return table(Path(__file__).parent / f"{name}.toml")
 
 
-def entries(book: str) -> dict[str, dict[str, Any]]:
+def entries(table_name: str) -> dict[str, dict[str, Any]]:
     """The expressions of one file with their samples."""
-    return document(f"patterns/{book}")
+    return document(f"patterns/{table_name}")
 
 
 class Patterns(Mapping[str, re.Pattern[str]]):
@@ -30,8 +30,8 @@ class Patterns(Mapping[str, re.Pattern[str]]):
     Capitals count only where the entry says so. What stands in «» is a part that many have.
     """
 
-    def __init__(self, book: str) -> None:
-        self._entries, self._ready = entries(book), dict[str, re.Pattern[str]]()
+    def __init__(self, table_name: str) -> None:
+        self._entries, self._ready = entries(table_name), dict[str, re.Pattern[str]]()
 
     def __getitem__(self, name: str) -> re.Pattern[str]:
         if name not in self._ready:

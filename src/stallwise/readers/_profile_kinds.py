@@ -15,8 +15,8 @@ LEAST = 1e-3  # of the longest row: thousands of rows are shorter, and none of t
 @lru_cache(4096)
 def kind_of(name: str) -> str:
     """ "data loading", "backward", ...; empty where its name says nothing."""
-    book = entries("profile_kinds")
-    return next((str(book[key]["says"]) for key in book if _P[key].search(name)), "")
+    kinds = entries("profile_kinds")
+    return next((str(kinds[key]["says"]) for key in kinds if _P[key].search(name)), "")
 
 
 def seconds_by_kind(rows: Iterable[Spent]) -> dict[str, float]:

@@ -136,9 +136,11 @@ def scrape_of(samples: Iterable[Sample], time_s: float) -> Scrape:
 def _meanings(name: str, labels: str) -> tuple[tuple[str, str, int], ...]:
     """Kind, word and rank of all that a metric with these labels tells."""
     stem, part = _histogram_part(name)
-    told = (*_names().get(name, ()), *(_names().get(stem, ()) if part else ()))
+    metric_names = (*_names().get(name, ()), *(_names().get(stem, ()) if part else ()))
     shaped = bool(part and stem in _names())
-    return tuple((k, word, rank) for k, word, label, rank in told if (k == "histogram") == shaped and label in labels)
+    return tuple(
+        (k, word, rank) for k, word, label, rank in metric_names if (k == "histogram") == shaped and label in labels
+    )
 
 
 @lru_cache(maxsize=1 << 12)

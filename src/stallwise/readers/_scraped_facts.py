@@ -9,7 +9,7 @@ from typing import cast
 from stallwise.evidence.catalog import quantities, serving
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import WHOLE, Fact, Note, Scope, Source, Table
-from stallwise.evidence.load_phases import calm_phase, worst_phase
+from stallwise.evidence.load_phases import normal_phase, worst_phase
 from stallwise.late import np
 from stallwise.readers._cells import as_columns, count_of
 from stallwise.readers._patterns import document
@@ -42,16 +42,16 @@ def facts_from(scrapes: Sequence[Scrape], name: str) -> Iterator[Item]:
     if table is not None and not lies:
         yield table
     first = scrapes[0] if len(scrapes) > 1 else Scrape()
-    for word, quantity in _told("total").items():
+    for word, quantity in _quantity_names("total").items():
         if word in last.counters and (value := last.counters[word] - first.counters.get(word, 0.0)) >= 0:
             yield Fact(quantities()[quantity], value, source)
-    for word, quantity in _told("state").items():
+    for word, quantity in _quantity_names("state").items():
         if word in last.gauges:
             yield Fact(quantities()[quantity], last.gauges[word], source)
-    worst, calm = _phases(scrapes)
+    worst, normal = _phases(scrapes)
     yield from _window(*(worst or (first, last)), source, WHOLE)
-    if calm is not None:
-        yield from _window(*calm, source, Scope(run=BEFORE))
+    if normal is not None:
+        yield from _window(*normal, source, Scope(run=BEFORE))
 
 
 def _phases(scrapes: Sequence[Scrape]) -> tuple[tuple[Scrape, Scrape] | None, tuple[Scrape, Scrape] | None]:
@@ -63,8 +63,11 @@ def _phases(scrapes: Sequence[Scrape]) -> tuple[tuple[Scrape, Scrape] | None, tu
     worst = worst_phase(time_s, running, waiting, kv)
     if worst is None:
         return None, None
-    calm = calm_phase(time_s, running, waiting, kv, worst)
-    return (scrapes[worst.first], scrapes[worst.last]), (scrapes[calm.first], scrapes[calm.last]) if calm else None
+    normal = normal_phase(time_s, running, waiting, kv, worst)
+    return (scrapes[worst.first], scrapes[worst.last]), (
+        scrapes[normal.first],
+        scrapes[normal.last],
+    ) if normal else None
 
 
 def _window(first: Scrape, last: Scrape, source: Source, scope: Scope) -> Iterator[Item]:
@@ -73,10 +76,12 @@ def _window(first: Scrape, last: Scrape, source: Source, scope: Scope) -> Iterat
     done = last.counters.get("requests_done", 0.0) - first.counters.get("requests_done", 0.0)
     if span_s > 0 and done >= 0 and "requests_done" in last.counters:
         yield Fact(serving.ACHIEVED_RATE, done / span_s, source, scope)
-    for word, length in _told("length").items():
+    for word, length in _quantity_names("length").items():
         tokens = last.counters.get(word, 0.0) - first.counters.get(word, 0.0)
         if length not in last.histograms and done > 0 and tokens > 0:
-            yield Fact(quantities()[_told("mean")[length]], tokens / done, source, scope, samples=count_of(done))
+            yield Fact(
+                quantities()[_quantity_names("mean")[length]], tokens / done, source, scope, samples=count_of(done)
+            )
     for word, histogram in last.histograms.items():
         seen = histogram.minus(first.histograms.get(word, Histogram()))
         if seen.count <= 0 and not scope.run:
@@ -88,12 +93,14 @@ def _latency(word: str, seen: Histogram, source: Source, scope: Scope) -> Iterat
     if seen.count <= 0 or seen.total < 0:
         return
     samples = count_of(seen.count)
-    yield Fact(quantities()[_told("mean")[word]], seen.mean, source, scope, samples=samples)
+    yield Fact(quantities()[_quantity_names("mean")[word]], seen.mean, source, scope, samples=samples)
     fits = bool(seen.edges) and _fits(seen)
-    if word in _told("tail") and fits:
-        yield Fact(quantities()[_told("tail")[word]], quantile(seen, TAIL), source, scope, samples=samples)
-    if word in _told("middle") and fits:
-        yield Fact(quantities()[_told("middle")[word]], quantile(seen, MIDDLE), source, scope, samples=samples)
+    if word in _quantity_names("tail") and fits:
+        yield Fact(quantities()[_quantity_names("tail")[word]], quantile(seen, TAIL), source, scope, samples=samples)
+    if word in _quantity_names("middle") and fits:
+        yield Fact(
+            quantities()[_quantity_names("middle")[word]], quantile(seen, MIDDLE), source, scope, samples=samples
+        )
     if not scope.run and word == "tpot" and seen.edges:
         edges = np.array(sorted(seen.edges))
         counts = np.diff(np.array([seen.edges[e] for e in edges.tolist()]), prepend=0.0)
@@ -156,21 +163,21 @@ def _impossible(scrapes: Sequence[Scrape]) -> list[str]:
 
 
 def _samples(scrapes: Sequence[Scrape], name: str, engine: str) -> Table | None:
-    spoken: list[int] = []
+    sampled: list[int] = []
     rows: list[dict[str, float]] = []
     for i, scrape in enumerate(scrapes):
         values = dict(scrape.gauges)
         if i and scrape.time_s > scrapes[i - 1].time_s:
-            for word, column in _told("rate").items():
+            for word, column in _quantity_names("rate").items():
                 gained = scrape.counters.get(word, np.nan) - scrapes[i - 1].counters.get(word, 0.0)
                 values |= {column: gained / (scrape.time_s - scrapes[i - 1].time_s)} if gained >= 0 else {}
         if scrape.gauges:
-            spoken.append(i)
+            sampled.append(i)
             rows.append(values)
-    clocks = np.array([scrapes[i].time_s for i in spoken])
-    return merged(name, engine, [Samples(spoken, as_columns(rows))], clocks, scraped=True)
+    clocks = np.array([scrapes[i].time_s for i in sampled])
+    return merged(name, engine, [Samples(sampled, as_columns(rows))], clocks, scraped=True)
 
 
-def _told(what: str) -> dict[str, str]:
+def _quantity_names(what: str) -> dict[str, str]:
     """Which quantity, or other word, a word of the book is."""
     return cast(dict[str, str], document("metric_names")["told"][what])

@@ -71,8 +71,8 @@ def sweep(whole: Any, source: Source) -> Iterator[Item]:
     rows = [row for row in flat if any(_P["axis"].match(str(key)) for key in row)]
     meta: Row = {"kernel": str(head.get("kernel", "")), "shape": head.get("shape")}
     for key, value in head.items():
-        if (match := _P["library"].match(key)) and (told := number_of(value)) is not None:
-            meta.setdefault("library_s", told * _SCALE[match[1]])
+        if (match := _P["library"].match(key)) and (library := number_of(value)) is not None:
+            meta.setdefault("library_s", library * _SCALE[match[1]])
     yield from _items(rows, source, meta) if rows else ()
 
 

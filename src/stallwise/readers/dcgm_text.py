@@ -31,8 +31,8 @@ def read(artifact: Artifact) -> Iterator[Item]:
     rows: dict[tuple[float, Card], dict[str, float]] = {}
     lines: dict[tuple[float, Card], int] = {}
     names: dict[Card, str] = {}
-    told = [*samples_in(artifact.lines())]
-    for name, _, value, line, labels in ((*sample, sample.labels) for sample in told):
+    printed = [*samples_in(artifact.lines())]
+    for name, _, value, line, labels in ((*sample, sample.labels) for sample in printed):
         gpu = whole_of(labels.get("gpu", ""))
         if gpu is None or value != value or value in BLANK or name not in words:
             continue
@@ -43,7 +43,7 @@ def read(artifact: Artifact) -> Iterator[Item]:
         lines.setdefault((scrape, card), line)
         rows.setdefault((scrape, card), {"time_s": scrape})[column] = value * scale
         names[card] = labels.get("modelName") or names.get(card, "")
-    broken = sum(line.strip() != "" and not line.startswith("#") for line in artifact.lines()) - len(told)
+    broken = sum(line.strip() != "" and not line.startswith("#") for line in artifact.lines()) - len(printed)
     if broken > 0:
         yield Note(f"{broken} lines are no samples", Source(artifact.name), lost=True)
     columns = as_columns([*rows.values()])

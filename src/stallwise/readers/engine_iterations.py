@@ -36,24 +36,24 @@ _TIMES = ("iteration_s", "device_s")  # what takes no time was not measured
 @cache
 def forms() -> tuple[tuple[dict[str, Any], frozenset[str]], ...]:
     """Every program's, with the keys that its columns are made of."""
-    told = (
+    texts = (
         (form, [way for ways in form["columns"].values() for way in ways]) for form in document("iterations")["form"]
     )
-    return tuple((form, frozenset(key for way in ways for key in re.split(r" [-+/] ", way))) for form, ways in told)
+    return tuple((form, frozenset(key for way in ways for key in re.split(r" [-+/] ", way))) for form, ways in texts)
 
 
-def _speaks(form: dict[str, Any], head: bytes) -> bool:
+def _fits(form: dict[str, Any], head: bytes) -> bool:
     return any(all(word.encode() in head for word in words) for words in form["marks"])
 
 
 def recognises(name: str, head: bytes) -> bool:
     """The words of an iteration of one of the programs."""
-    return any(_speaks(form, head) for form, _ in forms())
+    return any(_fits(form, head) for form, _ in forms())
 
 
 def read(artifact: Artifact) -> Iterator[Item]:
     """A table of samples for each program that speaks."""
-    for form, keys in (f for f in forms() if _speaks(f[0], artifact.head)):
+    for form, keys in (f for f in forms() if _fits(f[0], artifact.head)):
         text = _lines(artifact)
         found: list[Samples] = []
         for own in records(text, lambda key, unit, bare, keys=keys: not bare and key.lower() in keys):  # type: ignore[misc]
@@ -80,10 +80,10 @@ def _scale(key: Key) -> float:
     return next((s for end, s in _SCALES.items() if key.key.lower().endswith(end) or key.unit.endswith(end)), 1.0)
 
 
-def _columns(told: dict[str, list[str]], numbers: dict[str, Column]) -> dict[str, Column]:
+def _columns(texts: dict[str, list[str]], numbers: dict[str, Column]) -> dict[str, Column]:
     known = dict(numbers)
     found: dict[str, Column] = {}
-    for column, ways in told.items():
+    for column, ways in texts.items():
         for values in (v for way in ways if (v := _value(way, known)) is not None):
             usable = np.where(values == 0, np.nan, values) if column in _TIMES else values
             found[column] = np.where(np.isnan(found[column]), usable, found[column]) if column in found else usable

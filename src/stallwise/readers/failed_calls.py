@@ -24,8 +24,8 @@ def read(artifact: Artifact) -> Iterator[Item]:
     frames: dict[int, list[Call]] = {}
     waits: dict[int, Wait] = {}
     text, speakers = artifact.skeletons, Speakers(artifact)
-    telling = text.where(lambda x: "Traceback" in x or _P["frame"].search(x) or _P["ended"].search(x))
-    for line in map(speakers.line, text.lines_of(telling)):
+    relevant = text.where(lambda x: "Traceback" in x or _P["frame"].search(x) or _P["ended"].search(x))
+    for line in map(speakers.line, text.lines_of(relevant)):
         rank = -1 if line.rank is None else line.rank
         if frame := _P["frame"].search(line.text):
             frames.setdefault(rank, []).insert(0, (frame["function"], frame["file"], int(frame["line"])))

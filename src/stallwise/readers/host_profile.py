@@ -80,7 +80,7 @@ def read(artifact: Artifact) -> Iterator[Item]:
     """Every profile in the text, and what it says of a training loop."""
     kinds, lines, file = _kinds(artifact.head), artifact.lines(), artifact.name
     profiles = printed_profiles(lines) + (list(tree_rows(lines)) if "tree" in kinds else [])
-    yield from _accounts(profiles, file)
+    yield from _categories(profiles, file)
     for kind in kinds:
         profile = _Profile()
         if kind == "operator":
@@ -91,7 +91,7 @@ def read(artifact: Artifact) -> Iterator[Item]:
         yield from _facts(kind, profile, file)
 
 
-def _accounts(profiles: list[PrintedProfile], file: str) -> Iterator[Item]:
+def _categories(profiles: list[PrintedProfile], file: str) -> Iterator[Item]:
     """Each profile as a table; the kernels of the one that has most of its time on the device as facts."""
     for p in profiles:
         kernels = {(row.name, row.line) for row in p.kernels}
@@ -203,9 +203,9 @@ def _take(profile: _Profile, kind: str, text: str, line: int) -> None:
 
 
 def _add(profile: _Profile, kind: str, row: Row) -> None:
-    book = entries("host_profile")
-    asked = (name for name, entry in book.items() if kind in entry.get("of", ()))
-    does = next((book[name].get("does", name) for name in asked if _P[name].search(row.name)), "")
+    kinds = entries("host_profile")
+    asked = (name for name, entry in kinds.items() if kind in entry.get("of", ()))
+    does = next((kinds[name].get("does", name) for name in asked if _P[name].search(row.name)), "")
     if row.calls and (does or kind == "action"):
         profile.rows.append(row._replace(does=does))
 

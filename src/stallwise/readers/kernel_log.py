@@ -116,8 +116,8 @@ def _who(line: str) -> str:
     """The program that a line is of: the kernel, another, or none where it is no line of a log."""
     if _P["ring"].match(line):
         return "kernel"
-    said = _P["journal"].match(line)
-    return said["program"].rsplit("/", 1)[-1] if said else ""
+    journal = _P["journal"].match(line)
+    return journal["program"].rsplit("/", 1)[-1] if journal else ""
 
 
 def _stamp(line: str) -> str:

@@ -130,11 +130,11 @@ def _middle(rows: list[dict[str, str]]) -> dict[str, float]:
 
 def _facts(numbers: Any, facts: list[dict[str, Any]], source: Source, scope: Scope) -> Iterator[Fact]:
     """The first place that holds a number tells a quantity."""
-    told: set[str] = set()
+    stated: set[str] = set()
     for row in facts:
         value, below = _at(numbers, row["at"]), _at(numbers, row["per"]) if "per" in row else 1.0
-        if value is not None and below and row["is"] not in told:
-            told.add(row["is"])
+        if value is not None and below and row["is"] not in stated:
+            stated.add(row["is"])
             yield Fact(quantities()[row["is"]], value / below * row.get("factor", 1.0), source, scope)
     model = next((m for key in ("model_id", "model") if isinstance(m := numbers.get(key), str)), None)
     if model is not None:

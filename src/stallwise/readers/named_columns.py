@@ -125,9 +125,11 @@ def _plateau(table: Named) -> Iterator[Item]:
     found = sorted(row for row in every if row[0] > 0 and row[1] > 0)
     for before, after in pairwise(found):
         if after[0] > before[0] and after[1] < PLATEAU_GROWTH * before[1] and after[1] < after[0] / PLATEAU_GROWTH:
-            told = {serving.PLATEAU_RATE: after[1], serving.OFFERED_RATE: found[-1][0],
+            plateau_facts = {serving.PLATEAU_RATE: after[1], serving.OFFERED_RATE: found[-1][0],
                     serving.ACHIEVED_RATE: found[-1][1], serving.PLATEAU_GPU_BUSY: after[2] / 100}  # fmt: skip
-            yield from (Fact(quantity, value, Source(table.file)) for quantity, value in told.items() if value == value)
+            yield from (
+                Fact(quantity, value, Source(table.file)) for quantity, value in plateau_facts.items() if value == value
+            )
             return
 
 

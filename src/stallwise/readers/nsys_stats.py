@@ -66,10 +66,10 @@ def read(artifact: Artifact) -> Iterator[Item]:
         yield Note("the kernel summary is empty", Source(artifact.name))
     for rows in kernels[:1]:
         yield from kernel_facts(rows, artifact.name)
-    yield from _account(tables, kernels, artifact.name)
+    yield from _category(tables, kernels, artifact.name)
 
 
-def _account(tables: list[Summary], kernels: list[tuple[SummaryRow, ...]], file: str) -> Iterator[Item]:
+def _category(tables: list[Summary], kernels: list[tuple[SummaryRow, ...]], file: str) -> Iterator[Item]:
     """All that was summed, as one profile: the host's CUDA calls, kernels, and operations on memory (once, by time)."""
     calls = next((t.rows for t in tables if t.counted == CALLS and any(_P["cuda"].match(r.name) for r in t.rows)), ())
     copies = next((t.rows for t in tables if t.rows and all(_P["copy"].match(row.name) for row in t.rows)), ())
@@ -144,12 +144,12 @@ def _summary(rows: Rows, above: int) -> Summary | None:
         return None
     scale = seconds_in(plain_words(rows.columns[at])) or NANOSECOND
     totals, counts = ([_number(cell) for cell in rows.cells[i]] for i in (at, at + 1))
-    told = [
+    summary_rows = [
         SummaryRow(total * scale, count, str(name), above + place)
         for total, count, name, place in zip(totals, counts, rows.cells[-1], rows.places, strict=True)
         if total is not None and count is not None
     ]
-    return Summary(rows.columns[at + 1], tuple(told), rows.columns[-1])
+    return Summary(rows.columns[at + 1], tuple(summary_rows), rows.columns[-1])
 
 
 def _number(cell: Cell) -> float | None:

@@ -26,7 +26,7 @@ IDENTITY = frozenset(gpu_words()["identity"])
 _P = patterns("nvidia_smi")
 HEADER_SEARCH_LINES = 100
 PROCESS = "pid"
-LEAST_TOLD = 2  # columns of dmon, its gpu among them
+LEAST_COLUMNS = 2  # columns of dmon, its gpu among them
 _INDEX = re.compile(INDEX)
 Header = list[tuple[str, str]]  # names and units
 
@@ -51,17 +51,17 @@ def read(artifact: Artifact) -> Iterator[Item]:
         if not starts or starts[-1][1] != header:  # dmon says it again and again
             starts.append((at, header, lines[at].startswith("#")))
     for (at, header, spaced), (end, _, _) in pairwise([*starts, (len(lines), [], False)]):
-        told = [
+        row_numbers = [
             n for n in range(at, end) if n not in headers and lines[n].strip() and not (spaced and lines[n][0] == "#")
         ]
         if header[0][0] == "entity":
-            told = [n for n in told if lines[n].startswith("GPU ")]
-        cut = [lines[n].split() if spaced else _cells(lines[n]) for n in told]
+            row_numbers = [n for n in row_numbers if lines[n].startswith("GPU ")]
+        cut = [lines[n].split() if spaced else _cells(lines[n]) for n in row_numbers]
         fitting = [n for n, cells in enumerate(cut) if len(cells) == len(header)]
         broken += 0 if spaced else len(cut) - len(fitting)
         if fitting:
             columns = list(zip(*(cut[n] for n in fitting), strict=True))
-            _take(header, columns, ids, samples, [told[n] + 1 for n in fitting])
+            _take(header, columns, ids, samples, [row_numbers[n] + 1 for n in fitting])
     yield from samples.items()
     if broken:
         yield Note(f"{broken} lines do not fit the header and were left out", Source(artifact.name), lost=True)
@@ -80,8 +80,8 @@ def _header(line: str) -> Header | None:
             return [("entity", ""), ("index", ""), *(tuple(short.get(t.upper(), (t, ""))) for t in titles[1:])]
         if PROCESS in titles:
             return None  # rows are processes
-        told = "gpu" in titles[:4] and sum(title in words for title in titles) > LEAST_TOLD
-        return [tuple(words.get(title, (title, ""))) for title in titles] if told else None
+        is_header = "gpu" in titles[:4] and sum(title in words for title in titles) > LEAST_COLUMNS
+        return [tuple(words.get(title, (title, ""))) for title in titles] if is_header else None
     cells = [_P["header_cell"].match(cell) for cell in line.split(",")] if "," in line else []
     names = [(match[1].lower(), match[2] or "") for match in cells if match]
     if any(name == PROCESS for name, _ in names):
@@ -112,18 +112,18 @@ def _take(
             values["time_s"] = each(stamps, seconds)
         elif name not in IDENTITY:
             put(values, name, column, unit)
-    keys = _first_told(by_name, ("index", "pci.bus_id", "gpu_bus_id", "uuid", "gpu_uuid"), none)
+    keys = _first_column(by_name, ("index", "pci.bus_id", "gpu_bus_id", "uuid", "gpu_uuid"), none)
     known = {
         key: (int(key) if _INDEX.fullmatch(key.strip()) else ids.setdefault(key, len(ids)), None)
         for key in dict.fromkeys(keys)
     }
     names, buses = (
-        _first_told(by_name, titles, none) for titles in (("name", "gpu_name"), ("pci.bus_id", "gpu_bus_id"))
+        _first_column(by_name, titles, none) for titles in (("name", "gpu_name"), ("pci.bus_id", "gpu_bus_id"))
     )
     samples.add([known[key] for key in keys], values, lines, names, [bus.lower() for bus in buses])
 
 
-def _first_told(by_name: dict[str, Sequence[str]], titles: Sequence[str], none: Sequence[str]) -> Sequence[str]:
+def _first_column(by_name: dict[str, Sequence[str]], titles: Sequence[str], none: Sequence[str]) -> Sequence[str]:
     """The first of these columns that is there."""
     return next((by_name[title] for title in titles if title in by_name), none)
 
@@ -137,10 +137,10 @@ def _guess(line: str) -> Header:
         if units.get(unit) and cell[:1].isdigit():
             names.append((units[unit].pop(0), unit))
             continue
-        told = (
+        candidates = (
             name
             for at, name, match in gpu_words()["headerless"]["cells"]
             if at in (place, -1) and re.fullmatch(match, cell)
         )
-        names.append((next(told, f"unnamed_{place}"), ""))
+        names.append((next(candidates, f"unnamed_{place}"), ""))
     return names

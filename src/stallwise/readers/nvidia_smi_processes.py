@@ -81,8 +81,10 @@ def _put(
 
 def _header(line: str) -> list[str]:
     titles = [cell.partition("[")[0].strip().lower() for cell in _cells(line.lstrip("# "))]
-    told = "pid" in titles and any(t in ADDED for t in titles) and any(t in CARD or t == "process_name" for t in titles)
-    return titles if told else []
+    is_header = (
+        "pid" in titles and any(t in ADDED for t in titles) and any(t in CARD or t == "process_name" for t in titles)
+    )
+    return titles if is_header else []
 
 
 def _cells(line: str) -> list[str]:

@@ -25,7 +25,7 @@ MAX_BYTES = 64 << 20  # a thousand GPUs are a few tens of megabytes
 _P = patterns("nvidia_smi")
 
 
-class Told(NamedTuple):
+class CardReport(NamedTuple):
     """What a report says of a card: its lines, or texts by their paths."""
 
     place: int
@@ -33,7 +33,7 @@ class Told(NamedTuple):
     line: int
     time_s: float
     lines: Sequence[str] = ()
-    told: Mapping[str, str] = {}
+    texts: Mapping[str, str] = {}
 
 
 def recognises(name: str, head: bytes) -> bool:
@@ -54,35 +54,35 @@ def read(artifact: Artifact) -> Iterator[Item]:
     of_xml = b"<nvidia_smi_log" in artifact.head[:4096]
     cards, notes = _xml(artifact) if of_xml else (_text(artifact, samples), [])
     columns = {"time_s": np.array([card.time_s for card in cards])}
-    for path in dict.fromkeys(path for card in cards for path in card.told):
-        put(columns, path, [card.told.get(path, "") for card in cards])
-    numbers = [whole_of(card.told.get("minor_number")) for card in cards]
+    for path in dict.fromkeys(path for card in cards for path in card.texts):
+        put(columns, path, [card.texts.get(path, "") for card in cards])
+    numbers = [whole_of(card.texts.get("minor_number")) for card in cards]
     samples.add(
         [(card.place if minor is None else minor, None) for card, minor in zip(cards, numbers, strict=True)],
         columns,
         [card.line for card in cards],
-        [card.told.get("product_name", "").strip() for card in cards],
+        [card.texts.get("product_name", "").strip() for card in cards],
         [card.bus_id.lower() for card in cards],
     )
     yield from samples.items()
     yield from notes
 
 
-def _text(artifact: Artifact, samples: GpuSamples) -> list[Told]:
+def _text(artifact: Artifact, samples: GpuSamples) -> list[CardReport]:
     """The cards of -q; those of the plain table are samples as they stand."""
-    cards: list[Told] = []
+    cards: list[CardReport] = []
     time_s, index = float("nan"), -1
-    told: list[str] | None = None  # the lines of a card
+    card_lines: list[str] | None = None  # the lines of a card
     pending: re.Match[str] | None = None
     for at, line in enumerate(artifact.lines(), 1):
         if line[:1] == " ":  # most lines, and none of the others begins so
-            if told is not None:
-                told.append(line)
+            if card_lines is not None:
+                card_lines.append(line)
         elif "NVSMI LOG" in line:
-            told, index = None, -1
+            card_lines, index = None, -1
         elif heading := _P["heading"].match(line):
-            told, index = [], index + 1
-            cards.append(Told(index, heading[1], at, time_s, told))
+            card_lines, index = [], index + 1
+            cards.append(CardReport(index, heading[1], at, time_s, card_lines))
         elif stamp := _P["stamp"].match(line):
             time_s = seconds(stamp[1])
         elif first := _P["card"].match(line):
@@ -93,10 +93,10 @@ def _text(artifact: Artifact, samples: GpuSamples) -> list[Told]:
             columns = {"time_s": np.array([time_s]), **{column: np.array([number(x)]) for column, x in known.items()}}
             samples.add([(int(gpu), None)], columns, [at], [name], [bus_id.lower()])
             pending = None
-    return [card._replace(told=dict(_pairs(card.lines))) for card in cards]
+    return [card._replace(texts=dict(_pairs(card.lines))) for card in cards]
 
 
-def _xml(artifact: Artifact) -> tuple[list[Told], list[Note]]:
+def _xml(artifact: Artifact) -> tuple[list[CardReport], list[Note]]:
     text = artifact.text(MAX_BYTES)
     report = parsed(text)
     if report is None:
@@ -108,12 +108,12 @@ def _xml(artifact: Artifact) -> tuple[list[Told], list[Note]]:
     whole = text.count("</gpu>")  # a card that the file ends in is left out
     starts = [at for at, line in enumerate(text.splitlines(), 1) if "<gpu id=" in line]
     cards = [
-        Told(
+        CardReport(
             index,
             str(gpu.get("id", "")),
             starts[index] if index < len(starts) else 1,
             time_s,
-            told=dict(_leaves(gpu, "")),
+            texts=dict(_leaves(gpu, "")),
         )
         for index, gpu in enumerate((gpus if isinstance(gpus, list) else [gpus])[:whole])
         if isinstance(gpu, dict)

@@ -48,8 +48,8 @@ def read(artifact: Artifact) -> Iterator[Item]:
         if seconds is not None and known.any():
             task = _P["place"].sub("#", _without_head(speakers.line(text.firsts[skeleton]).text))[:120]
             lines = np.array(text.members(skeleton))[known] + 1
-            told = {"rank": ranks[known], "seconds": seconds[known], "line": lines}
-            yield Table("rank.tasks", told, source, meta={"task": task})
+            known_columns = {"rank": ranks[known], "seconds": seconds[known], "line": lines}
+            yield Table("rank.tasks", known_columns, source, meta={"task": task})
     for who, last in _last_acts(text, speakers, quiet).items():
         line = speakers.line(last)
         act = next((name for name, pattern in ACTS.items() if pattern.search(line.text)), "")

@@ -81,10 +81,10 @@ def _ranks(found: Records, speakers: Speakers, own: int | None) -> NDArray[np.in
     named = [at for at, k in enumerate(found.like.keys) if roles().get(k.key.lower()) == "rank"]
     ranks = found.values[:, named[0]] if named else found.ranks
     if ranks is None:
-        spoken = [own if own is not None else speakers.line(at).rank for at in found.lines]
-        if any(r is None for r in spoken):
+        ranks_of_lines = [own if own is not None else speakers.line(at).rank for at in found.lines]
+        if any(r is None for r in ranks_of_lines):
             return None
-        ranks = np.array(spoken, np.float64)
+        ranks = np.array(ranks_of_lines, np.float64)
     return ranks.astype(np.int64) if np.isfinite(ranks).all() else None
 
 

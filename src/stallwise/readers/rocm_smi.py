@@ -18,7 +18,7 @@ LABELLED = True  # labels and values: its words name what is measured, not what 
 CAPTURE = "rocm-smi --showuse --showclocks --showpower --showtemp --showmeminfo vram --json > rocm_smi.json"
 MAX_BYTES = 16 << 20
 _P = patterns("rocm_smi")
-Told = dict[int, tuple[int, dict[str, str]]]  # cards with their line and what is said of each, by key
+Cards = dict[int, tuple[int, dict[str, str]]]  # cards with their line and what is said of each, by key
 
 
 def recognises(name: str, head: bytes) -> bool:
@@ -36,17 +36,17 @@ def read(artifact: Artifact) -> Iterator[Item]:
     text = artifact.text(MAX_BYTES)
     notes: list[Note] = []
     if text.lstrip().startswith("{"):
-        told, whole = _json(text)
+        by_card, whole = _json(text)
         if not whole:
             notes.append(Note("cut off or damaged: what could be read was read", Source(artifact.name), lost=True))
     else:
-        told = _table(artifact.lines())
-        for card, (line, said) in _said(artifact.lines()).items():
-            told.setdefault(card, (line, {}))[1].update(said)
+        by_card = _table(artifact.lines())
+        for card, (line, texts) in _keyed_lines(artifact.lines()).items():
+            by_card.setdefault(card, (line, {}))[1].update(texts)
     samples = GpuSamples(artifact.name)
-    for card, (line, said) in told.items():
-        columns = _columns(said)
-        name = next((v for k, v in said.items() if gpu_words()["rocm_names"].get(_key(k)) == "name"), "AMD GPU")
+    for card, (line, texts) in by_card.items():
+        columns = _columns(texts)
+        name = next((v for k, v in texts.items() if gpu_words()["rocm_names"].get(_key(k)) == "name"), "AMD GPU")
         if columns:
             samples.add(
                 [(card, None)], {k: np.array([v]) for k, v in columns.items()} | {"time_s": np.zeros(1)}, [line], [name]
@@ -55,10 +55,10 @@ def read(artifact: Artifact) -> Iterator[Item]:
     yield from notes
 
 
-def _columns(said: dict[str, str]) -> dict[str, float]:
+def _columns(texts: dict[str, str]) -> dict[str, float]:
     """What the keys mean; the first of several sensors counts, and a share of the memory is one of its total."""
     found: dict[str, float] = {}
-    for key, text in said.items():
+    for key, text in texts.items():
         column = gpu_words()["rocm"].get(_key(key))
         if column and (value := _number(text, key)) == value:
             found.setdefault(column, value)
@@ -80,7 +80,7 @@ def _key(key: str) -> str:
     return re.sub(r"\((?:c|w|b|%|mhz)\)", "", key.lower()).strip(" :")
 
 
-def _json(text: str) -> tuple[Told, bool]:
+def _json(text: str) -> tuple[Cards, bool]:
     whole = True
     try:
         tree = json.loads(text)
@@ -93,33 +93,33 @@ def _json(text: str) -> tuple[Told, bool]:
                 continue
     lines = {found[1]: text.count("\n", 0, found.start()) + 1 for found in _P["card_key"].finditer(text)}
     cards = tree.items() if isinstance(tree, dict) else ()
-    told: Told = {}
+    by_card: Cards = {}
     for key, value in cards:
         if isinstance(value, dict) and (named := _P["card_name"].fullmatch(str(key))):
-            told[int(named[1])] = lines.get(named[1], 1), {str(k): str(v) for k, v in value.items()}
-    return told, whole
+            by_card[int(named[1])] = lines.get(named[1], 1), {str(k): str(v) for k, v in value.items()}
+    return by_card, whole
 
 
-def _said(lines: list[str]) -> Told:
-    told: Told = {}
+def _keyed_lines(lines: list[str]) -> Cards:
+    by_card: Cards = {}
     for at, line in enumerate(lines, 1):
         if found := _P["said"].match(line):
-            told.setdefault(int(found[1]), (at, {}))[1].setdefault(found[2].strip(), found[3].strip())
-    return told
+            by_card.setdefault(int(found[1]), (at, {}))[1].setdefault(found[2].strip(), found[3].strip())
+    return by_card
 
 
-def _table(lines: list[str]) -> Told:
+def _table(lines: list[str]) -> Cards:
     """Cells under their heads: the heads' places part a row, since cells hold spaces."""
-    told: Told = {}
+    by_card: Cards = {}
     heads: list[tuple[str, int]] = []
     for at, line in enumerate(lines, 1):
         if _P["heads"].match(line):
             heads = [(found[0].strip(), found.start()) for found in _P["head"].finditer(line)]
         elif heads and (card := _P["row"].match(line)):
-            told[int(card[1])] = at, _cells(line, heads)
+            by_card[int(card[1])] = at, _cells(line, heads)
         elif not line.strip():
-            heads = heads if not told else []
-    return told
+            heads = heads if not by_card else []
+    return by_card
 
 
 def _cells(line: str, heads: list[tuple[str, int]]) -> dict[str, str]:

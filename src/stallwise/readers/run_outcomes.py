@@ -37,20 +37,20 @@ def read(artifact: Artifact) -> Iterator[Item]:
     """The table of runs."""
     runs, current, text = list[Run](), _run(1), artifact.skeletons
     known: dict[int, Run] = {}  # what all lines of a skeleton say
-    for at in text.lines_of(text.where(_tells)):
-        said = known.get(text.of[at])
-        if said is None:
+    for at in text.lines_of(text.where(_is_outcome)):
+        outcome = known.get(text.of[at])
+        if outcome is None:
             line = uncarried(text.lines[at][:LONGEST])
-            said = _said(line)
+            outcome = _settings_in(line)
             if not any(p.search(line.strip()) for p in BY_DIGITS):
-                known[text.of[at]] = said
+                known[text.of[at]] = outcome
             elif pair := _pair(line):
-                runs.append(_joined(_run(at + 1, f"{pair[1]},{pair[2]}"), said))
+                runs.append(_joined(_run(at + 1, f"{pair[1]},{pair[2]}"), outcome))
                 continue
             elif _P["command"].match(line):
                 runs.append(current)
                 current = _run(at + 1)
-        _joined(current, said)
+        _joined(current, outcome)
     rows = [run for run in (*runs, current) if run.pop("nccl") or any(run[key] for key in COUNTED)]
     if rows:
         yield Table(
@@ -63,26 +63,30 @@ def _run(line: int, devices: str = "") -> Run:
             **dict.fromkeys(COUNTED, 0)}  # fmt: skip
 
 
-def _joined(run: Run, said: Run) -> Run:
+def _joined(run: Run, outcome: Run) -> Run:
     """The first devices, every setting, and how often it went well or not."""
-    for key, value in said.items():
+    for key, value in outcome.items():
         run[key] = run[key] + value if key in COUNTED else run[key] or value
     return run
 
 
-def _said(line: str) -> Run:
+def _settings_in(line: str) -> Run:
     """The devices and settings of a line; of lines that are not NCCL's also how it goes."""
     settings = _P["setting"].findall(line)
-    said: Run = {"p2p_off": not PEERS_OFF.isdisjoint(settings), "shm_off": ("NCCL_SHM_DISABLE", "1") in settings}
+    outcome: Run = {"p2p_off": not PEERS_OFF.isdisjoint(settings), "shm_off": ("NCCL_SHM_DISABLE", "1") in settings}
     if found := _P["devices"].search(line):
-        said["devices"] = found[1] or found[2] or found[3] or f"{found[4]},{found[5]}"
+        outcome["devices"] = found[1] or found[2] or found[3] or f"{found[4]},{found[5]}"
     if _P["library"].search(line):
         via = _P["via"].search(line)
-        return said | {"nccl": True, "p2p_used": via is not None and via[1] == "P2P"}
+        return outcome | {"nccl": True, "p2p_used": via is not None and via[1] == "P2P"}
     if _P["command"].match(line):
-        return said
+        return outcome
     hung = bool(_P["hung"].search(line))
-    return said | {"ok": bool(_P["ok"].search(line)) and not hung, "hung": hung, "steps": bool(_P["step"].search(line))}
+    return outcome | {
+        "ok": bool(_P["ok"].search(line)) and not hung,
+        "hung": hung,
+        "steps": bool(_P["step"].search(line)),
+    }
 
 
 def _pair(line: str) -> re.Match[str] | None:
@@ -91,7 +95,7 @@ def _pair(line: str) -> re.Match[str] | None:
     return pair if pair and (_P["ok"].search(pair[4]) or _P["hung"].search(pair[4])) else None
 
 
-def _tells(line: str) -> bool:
+def _is_outcome(line: str) -> bool:
     """Anything that a run is known by."""
     short = uncarried(line).strip()[:300]
     return "exit status" in line or any(p.search(short) for name, p in _P.items() if name != "via")

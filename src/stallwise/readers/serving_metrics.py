@@ -65,9 +65,9 @@ def read(artifact: Artifact) -> Iterator[Item]:
     yield from facts_from(scrapes, artifact.name)
 
 
-def _by_time(told: Iterable[tuple[float, str]]) -> list[Scrape]:
+def _by_time(samples: Iterable[tuple[float, str]]) -> list[Scrape]:
     found: dict[float, list[str]] = defaultdict(list)
-    for at, line in told:
+    for at, line in samples:
         found[at].append(line)
     return [scrape for at in sorted(found) if (scrape := scrape_of(samples_in(found[at]), at))]
 

@@ -36,12 +36,12 @@ def read(artifact: Artifact) -> Iterator[Item]:
     lines: list[int] = []
     failed = 0
     for number, line in enumerate(artifact.lines(), 1):
-        told = {m[1]: _seconds(m[2], m[3]) for m in _P["time"].finditer(line)}
-        if "queue_time" not in told:
+        times = {m[1]: _seconds(m[2], m[3]) for m in _P["time"].finditer(line)}
+        if "queue_time" not in times:
             continue
         lines.append(number)
         failed += bool(_P["error"].search(line))
-        for word, value in told.items():
+        for word, value in times.items():
             found.setdefault(word, []).append(value)
     if not lines:
         return

@@ -35,10 +35,10 @@ def read(artifact: Artifact) -> Iterator[Item]:
     for (axis, places), lists in found.items():
         first, last = lists[0][0], lists[-1][0]
         where = f"line {first}" if first == last else f"lines {first}-{last}"
-        told = np.array([counts for _, counts in lists])
+        count_matrix = np.array([counts for _, counts in lists])
         # Of few tokens each list is uneven by chance: the largest of 64 counts around 16 is twice the mean.
-        uneven = np.argsort(told.max(axis=1) / told.mean(axis=1), kind="stable")
-        tokens = told[uneven[len(uneven) // 2]] if told.mean() >= MANY else told.mean(axis=0)
+        uneven = np.argsort(count_matrix.max(axis=1) / count_matrix.mean(axis=1), kind="stable")
+        tokens = count_matrix[uneven[len(uneven) // 2]] if count_matrix.mean() >= MANY else count_matrix.mean(axis=0)
         columns = {axis: np.arange(places, dtype=np.float64), "tokens": tokens}
         meta = {"axis": axis, "tokens": ["tokens"], "times": [], "lists": len(lists)}
         yield Table("rank_table", columns, Source(artifact.name, where), meta=meta)

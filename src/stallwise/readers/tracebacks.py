@@ -83,10 +83,10 @@ def _facts(one: _Raised, file: str, total: int) -> Iterator[Fact]:
 def _raised(artifact: Artifact) -> Iterator[_Raised]:
     """Walks the lines; ranks may speak in turns."""
     text, speakers = artifact.skeletons, Speakers(artifact)
-    telling = text.where(lambda x: OPENS in x or FATAL in x or 'File "' in x or _ends(x))
+    relevant = text.where(lambda x: OPENS in x or FATAL in x or 'File "' in x or _ends(x))
     open_: dict[int, _Open] = {}
     fatal: dict[int, _Raised] = {}
-    for line in map(speakers.line, text.lines_of(telling)):
+    for line in map(speakers.line, text.lines_of(relevant)):
         who = -1 if line.rank is None else line.rank
         words = _P["prefix"].sub("", line.text)
         if FATAL in words:

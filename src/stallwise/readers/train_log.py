@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from stallwise.evidence.artifact import Artifact
-from stallwise.evidence.reading import Course, Points, Printed, Wanted
+from stallwise.evidence.reading import Curve, Points, Printed, Wanted
 from stallwise.evidence.skeletons import Skeletons
 from stallwise.late import np
 from stallwise.readers._patterns import patterns
@@ -48,25 +48,25 @@ def _looks_like_log(start: bytes) -> bool:
 def read(artifact: Artifact) -> Iterator[Printed]:
     """What the lines print under their keys, over the steps."""
     log = _Log(artifact.skeletons)
-    yield Printed(artifact.name, log.courses, by_clock=log.by_clock)
+    yield Printed(artifact.name, log.curves, by_clock=log.by_clock)
 
 
 @dataclass(slots=True)
 class _Log:
     text: Skeletons
-    told: tuple[NDArray[np.float64], NDArray[np.int64]] = field(  # steps, lines
+    printed_steps: tuple[NDArray[np.float64], NDArray[np.int64]] = field(  # steps, lines
         default_factory=lambda: (np.empty(0), np.empty(0, dtype=np.int64))
     )
 
-    def courses(self, wanted: Wanted) -> Iterator[Course]:
+    def curves(self, wanted: Wanted) -> Iterator[Curve]:
         """One course a key, unit and rank."""
         blocks = list(records(self.text, wanted, _may_train))
         speaking = [(b, b.ranks) for b in blocks if b.ranks is not None]
         # One rank's account is enough, the first's that prints values; the others repeat it.
         rank = min(((b.lines[0], ranks[0]) for b, ranks in speaking), default=(0, 0.0))[1]
-        heard = [np.full(len(b.lines), True) if b.ranks is None else b.ranks == rank for b in blocks]
+        masks = [np.full(len(b.lines), True) if b.ranks is None else b.ranks == rank for b in blocks]
         found: dict[tuple[Key, bool, int | None], list[Points]] = {}
-        for block, mask, steps in zip(blocks, heard, self._steps(blocks, heard), strict=True):
+        for block, mask, steps in zip(blocks, masks, self._steps(blocks, masks), strict=True):
             several = block.steps is None or names_steps(self.text.lines[block.lines[0]])
             for at, key in enumerate(block.like.keys):
                 # One step may be told twice; else a line lists many, or lost the line ends between them.
@@ -80,27 +80,29 @@ class _Log:
         for (key, epoch, own), parts in found.items():
             points = np.concatenate(parts)
             in_order = points if len(parts) == 1 else points[np.argsort(points[:, 2], kind="stable")]
-            yield Course(key.key, key.unit, in_order, key.bare, epoch, own)
+            yield Curve(key.key, key.unit, in_order, key.bare, epoch, own)
 
-    def _steps(self, blocks: list[Records], heard: list[NDArray[np.bool_]]) -> list[NDArray[np.float64]]:
+    def _steps(self, blocks: list[Records], masks: list[NDArray[np.bool_]]) -> list[NDArray[np.float64]]:
         """The running step of each line that is heard, block by block."""
-        counts = [int(mask.sum()) for mask in heard]
+        counts = [int(mask.sum()) for mask in masks]
         own = np.repeat(np.arange(len(blocks)), counts)
         if not len(own):
             return [np.empty(0) for _ in blocks]
-        lines = np.concatenate([np.array(b.lines)[mask] for b, mask in zip(blocks, heard, strict=True)])
-        told = [np.full(len(m), np.nan) if b.steps is None else b.steps for b, m in zip(blocks, heard, strict=True)]
-        steps = np.concatenate([s[mask] for s, mask in zip(told, heard, strict=True)])
+        lines = np.concatenate([np.array(b.lines)[mask] for b, mask in zip(blocks, masks, strict=True)])
+        printed_steps = [
+            np.full(len(m), np.nan) if b.steps is None else b.steps for b, m in zip(blocks, masks, strict=True)
+        ]
+        steps = np.concatenate([s[mask] for s, mask in zip(printed_steps, masks, strict=True)])
         order = np.argsort(lines, kind="stable")
         placed = np.empty(len(own))
         placed[order] = running_steps(steps[order].tolist(), own[order].tolist(), [b.like.keys for b in blocks])
         stepped = order[~np.isnan(steps[order])]
-        self.told = placed[stepped], lines[stepped]
+        self.printed_steps = placed[stepped], lines[stepped]
         return np.split(placed, np.cumsum(counts)[:-1])
 
-    def by_clock(self) -> Course | None:
+    def by_clock(self) -> Curve | None:
         """Step times from the clock, over stretches long enough that its resolution does not matter."""
-        steps, lines = self.told
+        steps, lines = self.printed_steps
         clocks = clocks_at(self.text, lines.tolist())
         stamped = ~np.isnan(clocks)
         steps, lines, clocks = steps[stamped], lines[stamped], clocks[stamped]
@@ -111,15 +113,15 @@ class _Log:
         shortest_s = FINE_S if (clocks % 1 != 0).any() else COARSE_S
         passed = np.diff(clocks)
         clocks = clocks + DAY_S * np.concatenate([[0.0], np.cumsum(passed < -DAY_S / 2)])  # midnight
-        ends = _apart(clocks, shortest_s)
+        ends = _spaced(clocks, shortest_s)
         took = (
             _within_a_tick(steps[ends], clocks[ends]) if shortest_s == COARSE_S else _rates(steps[ends], clocks[ends])
         )
         points = np.column_stack([steps[ends][1:], took, lines[ends][1:] + 1.0])
-        return Course("step time", "s", points)
+        return Curve("step time", "s", points)
 
 
-def _apart(clocks: NDArray[np.float64], least_s: float) -> NDArray[np.intp]:
+def _spaced(clocks: NDArray[np.float64], least_s: float) -> NDArray[np.intp]:
     """The first moment, and then each that comes so long after the one before it that was taken."""
     if (np.diff(clocks) >= least_s).all():
         return np.arange(len(clocks))
@@ -178,9 +180,9 @@ def _points(block: Records, mask: NDArray[np.bool_], at: int, steps: NDArray[np.
 def running_steps(steps: list[float], owners: list[int], keys: list[list[Key]]) -> list[float]:
     """Printed steps (NaN: none) as one rising count: lines without a step belong to the last one or get the next number."""
     if not any(step != step for step in steps):  # a new epoch starts counting again
-        told = np.array(steps)
-        again = np.diff(told, prepend=told[0]) < 0
-        running = told + np.cumsum(np.where(again, np.roll(told, 1) + 1 - told, 0.0))
+        printed_steps = np.array(steps)
+        again = np.diff(printed_steps, prepend=printed_steps[0]) < 0
+        running = printed_steps + np.cumsum(np.where(again, np.roll(printed_steps, 1) + 1 - printed_steps, 0.0))
         return np.maximum(running, 0.0).tolist()  # type: ignore[no-any-return]
     named = [frozenset(key.key for key in own) for own in keys]
     offset, last, found = 0.0, -1.0, []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import Any, Callable
 
-from stallwise.recorder.blame import quietly
+from stallwise.recorder.error_origin import quietly
 
 WHOLE = {
     "torch": "optim",

@@ -97,8 +97,8 @@ def _stacks(pid: int, seconds: float, folder: Path) -> tuple[Counter[tuple[str, 
     except (OSError, subprocess.TimeoutExpired) as error:
         return Counter(), f"py-spy: {error}"
     if not raw.exists():
-        said = [line for line in (done.stderr or done.stdout).splitlines() if line.strip()]
-        return Counter(), f"py-spy could not look: {said[0].strip() if said else 'it said nothing'}"
+        error_lines = [line for line in (done.stderr or done.stdout).splitlines() if line.strip()]
+        return Counter(), f"py-spy could not look: {error_lines[0].strip() if error_lines else 'it said nothing'}"
     found = main_thread(raw.read_text(encoding="utf-8", errors="replace"), pid)
     raw.unlink()
     return found, ""

@@ -12,7 +12,7 @@ import sys
 import time
 from typing import Any, Optional
 
-from stallwise.recorder.blame import quietly, say
+from stallwise.recorder.error_origin import quietly, say
 
 FOLDER = "STALLWISE_FOLDER"
 STEPS = "STALLWISE_STEPS"

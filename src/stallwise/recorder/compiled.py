@@ -12,8 +12,8 @@ import sys
 import threading
 from typing import TYPE_CHECKING, Any, Callable, Optional
 
-from stallwise.recorder import borders, schema
-from stallwise.recorder.blame import quietly
+from stallwise.recorder import schema, step_boundaries
+from stallwise.recorder.error_origin import quietly
 
 if TYPE_CHECKING:
     from stallwise.recorder.stages import Stages
@@ -71,7 +71,7 @@ class Compiled:
         clock.rename(schema.COMPILED, stage)
         if stage is not None:
             stages.forward_ran()
-            stages.border(borders.FORWARD, function)
+            stages.boundary(step_boundaries.FORWARD, function)
 
     def _stage_of(self, result: Any, backward_ran: bool) -> Optional[str]:
         if not self._stages.is_grad_enabled():

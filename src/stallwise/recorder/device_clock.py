@@ -94,7 +94,7 @@ class DeviceClock:
         """The first step that is stamped begins here."""
         self._begin = self.stamp()
 
-    def border(self) -> Any:
+    def boundary(self) -> Any:
         """The stamp between this step and the next; None where neither is stamped."""
         self._end = None if self._rest > 1 or self._is_capturing() else self._stamp()
         return self._end

@@ -17,7 +17,7 @@ import time
 from typing import Any, Optional
 
 from stallwise.recorder import schema, threads
-from stallwise.recorder.blame import say
+from stallwise.recorder.error_origin import say
 from stallwise.recorder.on_main_thread import OnMainThread
 from stallwise.recorder.recorder import Recorder
 
@@ -51,7 +51,7 @@ class JaxWindow:
         monitoring = getattr(self._jax, "monitoring", None)
         listen = getattr(monitoring, "register_event_duration_secs_listener", None)
         if listen is not None:
-            listen(self._heard)
+            listen(self._on_event)
         self._recorder.closers.append(self.close)
         threads.begin(self._run, "stallwise-jax")
 
@@ -64,14 +64,14 @@ class JaxWindow:
         if threading.current_thread() is threading.main_thread():
             self._stop()
 
-    def _heard(self, event: str, *args: Any, **kwargs: Any) -> None:
+    def _on_event(self, event: str, *args: Any, **kwargs: Any) -> None:
         if COMPILES in event:
             self._compiled_s = time.monotonic()
 
     def _run(self) -> None:
         if not self._settled():
             return
-        if "torch" in sys.modules and self._recorder.borders.kind is not None:
+        if "torch" in sys.modules and self._recorder.boundaries.kind is not None:
             return  # the loop is PyTorch's
         self._recorder.writer.begin()
         if not self._main.possible():

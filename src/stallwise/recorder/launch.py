@@ -12,8 +12,8 @@ import time
 from typing import Any, Dict, Optional, Sequence
 
 from stallwise.recorder import autostart, schema
-from stallwise.recorder.fate import fate, oom_kills
-from stallwise.recorder.kept_log import KeptLog
+from stallwise.recorder.bounded_log import BoundedLog
+from stallwise.recorder.exit_status import exit_status, oom_kills
 from stallwise.recorder.relay import Relay
 from stallwise.recorder.stacks_in_trace import put_stacks_in
 
@@ -53,7 +53,7 @@ def launch(
     except OSError as error:
         sys.stderr.write("stallwise: not recording (%s); the job goes on\n" % error)
         about = {}
-    log = KeptLog(os.path.join(folder, "log.txt"))
+    log = BoundedLog(os.path.join(folder, "log.txt"))
     try:
         code = Relay(log).run(command, env)
     finally:
@@ -64,7 +64,7 @@ def launch(
         log.close()
         put_stacks_in(folder)
         try:
-            end = {"ended": time.time(), **fate(code, log.words, kills), **_logged_steps(folder, log)}
+            end = {"ended": time.time(), **exit_status(code, log.words, kills), **_logged_steps(folder, log)}
             _describe(folder, {**about, **end})
         except OSError as error:
             sys.stderr.write("stallwise: the record of the job's end is lost (%s)\n" % error)
@@ -117,7 +117,7 @@ def runs_without_site(command: Sequence[str]) -> bool:
     return False
 
 
-def _logged_steps(folder: str, log: KeptLog) -> Dict[str, Any]:
+def _logged_steps(folder: str, log: BoundedLog) -> Dict[str, Any]:
     """The steps that the output counts, where no process of the job showed any."""
     for record in schema.files_in(folder):
         with open(record, "rb") as lines:

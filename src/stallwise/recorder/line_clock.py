@@ -31,7 +31,7 @@ class LineClock:
         self._rest = b""
         self._seen: Dict[str, List[Seen]] = {}
 
-    def hear(self, data: bytes) -> None:
+    def feed(self, data: bytes) -> None:
         """A piece of output, just written."""
         t = self._now()
         lines = BREAK.split(self._rest + data)

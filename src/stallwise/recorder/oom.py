@@ -23,13 +23,13 @@ def watch_oom(recorder: Recorder) -> None:
         if attach is not None:
             attach(observe)
 
-    told = False
+    reported = False
 
     def observe(device: int, wanted: int, total: int, free: int) -> None:
-        nonlocal told
-        if told:  # a job that looks for its batch size by trial meets many
+        nonlocal reported
+        if reported:  # a job that looks for its batch size by trial meets many
             return
-        told = True
+        reported = True
         try:
             folder = schema.folder_name(recorder.writer.path)
             os.makedirs(folder, exist_ok=True)

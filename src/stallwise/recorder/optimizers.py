@@ -11,8 +11,8 @@ import sys
 import threading
 from typing import TYPE_CHECKING, Any, Callable, List
 
-from stallwise.recorder import borders, schema
-from stallwise.recorder.blame import quietly
+from stallwise.recorder import schema, step_boundaries
+from stallwise.recorder.error_origin import quietly
 from stallwise.recorder.patches import Patches
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class Optimizers:
             if call[OPTIMIZER] is optimizer:
                 self._end(call)
                 return
-        quietly(self._stages.border, borders.OPTIMIZER, optimizer)
+        quietly(self._stages.boundary, step_boundaries.OPTIMIZER, optimizer)
 
     def _end(self, call: _Open) -> None:
         call[OVER] = True
@@ -108,7 +108,7 @@ class Optimizers:
         for other in self._open:
             if other[OPTIMIZER] is optimizer:
                 return  # a subclass calls the step of its parent: both are hooked, one of them is the step
-        quietly(self._stages.border, borders.OPTIMIZER, optimizer)
+        quietly(self._stages.boundary, step_boundaries.OPTIMIZER, optimizer)
 
     def _scaling(self, call: Callable[..., Any]) -> Callable[..., Any]:
         stages = self._stages
@@ -121,7 +121,7 @@ class Optimizers:
                 return call(scaler, optimizer, *args, **kwargs)
             finally:
                 if self._signs == signs:  # skipped
-                    quietly(stages.border, borders.OPTIMIZER, optimizer)
+                    quietly(stages.boundary, step_boundaries.OPTIMIZER, optimizer)
                 stages.leave()
 
         return step

@@ -18,15 +18,18 @@ import time
 from typing import Any, List, Optional, Tuple
 
 from stallwise.recorder import schema
-from stallwise.recorder.blame import ours, say
 from stallwise.recorder.detach import Detach
+from stallwise.recorder.error_origin import ours, say
 from stallwise.recorder.own_profiler import OwnProfiler
 from stallwise.recorder.recorder import Recorder
 from stallwise.recorder.settling import Settling
 from stallwise.recorder.thread_end import ThreadEnd
 
 COUNT = 4  # steps: four show what varies
-APART, APART_S = 6, 1.0  # untraced steps between the two windows, and seconds: CUPTI leaves in its own time
+STEPS_BETWEEN, SECONDS_BETWEEN = (
+    6,
+    1.0,
+)  # untraced steps between the two windows, and seconds: CUPTI leaves in its own time
 AT_LEAST_S, MOST_STEPS = 0.1, 40  # a window of short steps holds more of them
 AT_MOST_S = 5.0  # and one of long steps fewer
 LAST_TRY = 2000  # steps after which a window that never could open is given up
@@ -58,7 +61,7 @@ class ProfileWindow:
         self._detach: Optional[Detach] = None
         self.untraced: Optional[str] = None  # what a step is called that no window of ours traces
         self._guard: Optional[OwnProfiler] = None
-        self._told = ""
+        self._last_reason = ""
         recorder.step_listeners.append(self.on_step)
         recorder.closers.append(self.close)
         if "torch" in sys.modules:
@@ -76,7 +79,7 @@ class ProfileWindow:
         recorder = self._recorder
         before, recorder.window = recorder.window, self.untraced
         if before in (None, schema.AFTER):
-            self._settling.hear(recorder.last_step_s)
+            self._settling.add(recorder.last_step_s)
         if self._profiler is not None:
             if threading.get_ident() != self._thread:
                 return  # its thread will come back to it; nobody else may touch it
@@ -147,8 +150,8 @@ class ProfileWindow:
             return
         why = self._may_open(torch)
         if why is not None:
-            if why != self._told:
-                self._told = why
+            if why != self._last_reason:
+                self._last_reason = why
                 self._recorder.mark("no trace", why)
             return
         stages = self._recorder.stages
@@ -201,8 +204,8 @@ class ProfileWindow:
         self._recorder.not_the_jobs(stop_s)
         kind, first, last = self._kind, self._first, number - 1
         self._left = self._left[1:] if self._detach is not None else []  # without a device the full window shows all
-        self._next, self._next_s = number + APART + 1, self._recorder.now() + APART_S
-        self._told = ""
+        self._next, self._next_s = number + STEPS_BETWEEN + 1, self._recorder.now() + SECONDS_BETWEEN
+        self._last_reason = ""
         if last < first:
             return
         self._recorder.writer.put(

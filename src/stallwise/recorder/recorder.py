@@ -7,7 +7,7 @@ import threading
 import time
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
-from stallwise.recorder import borders, schema, suspension
+from stallwise.recorder import schema, step_boundaries, suspension
 from stallwise.recorder.device_clock import DeviceClock, find_device_clock
 from stallwise.recorder.span import Span
 from stallwise.recorder.thread_clock import ThreadClock
@@ -39,7 +39,7 @@ class Recorder:
         self.wall = wall
         self.device: Optional[DeviceClock] = None
         self.stages: Any = None  # stages.Stages, where PyTorch is watched
-        self.borders = borders.Borders(now)
+        self.boundaries = step_boundaries.StepBoundaries(now)
         self.thread: Optional[int] = (
             None  # the one that trains: the last that ended a step, or the first that called a model
         )
@@ -101,17 +101,17 @@ class Recorder:
         if not self._first_span[0]:
             self._first_span = this
         if this == self._first_span:
-            self.on_sign(self.borders.sign(borders.SPAN))
+            self.on_sign(self.boundaries.sign(step_boundaries.SPAN))
 
     def on_sign(self, sign: str) -> None:
         """Something repeated that may end a step."""
-        if sign == borders.ENDS:
+        if sign == step_boundaries.ENDS:
             self.step()
-        elif sign == borders.PART:
+        elif sign == step_boundaries.PART:
             self.part()
-        elif sign == borders.BEGINS:
+        elif sign == step_boundaries.BEGINS:
             self.begin_steps()
-        elif sign == borders.TAKES_OVER:
+        elif sign == step_boundaries.TAKES_OVER:
             self.split()
 
     def mark(self, name: str, note: str = "") -> None:
@@ -127,9 +127,9 @@ class Recorder:
         """What came before was no step; the first begins now."""
         now_s = self.now()
         self.trains_on(_ident())
-        border = self.device.border() if self.device is not None else None
+        boundary = self.device.boundary() if self.device is not None else None
         for clock in list(self.clocks.values()):
-            clock.cut(now_s, border if clock.device is not None else None)
+            clock.cut(now_s, boundary if clock.device is not None else None)
         if self.device is not None:
             self.device.end_step(self.number, now_s - self.last_end, whole=False)
         self._parts = []
@@ -160,13 +160,13 @@ class Recorder:
     def _end(self, written: Optional[Tuple[Dict[str, float], Dict[str, float]]]) -> None:
         """Ends a step; of what its clock holds, some may be `written` already."""
         now_s, me = self.now(), _ident()
-        if self.borders.kind is None:
-            self.borders.lead(borders.USER)
+        if self.boundaries.kind is None:
+            self.boundaries.lead(step_boundaries.USER)
         if me != self.thread:
             self.trains_on(me)
         device, number = self.device, self.number
-        border = device.border() if device is not None else None
-        stages, rows = self.training.cut(now_s, border)
+        boundary = device.boundary() if device is not None else None
+        stages, rows = self.training.cut(now_s, boundary)
         if schema.COMPILED in stages:  # still inside a compiled function
             seconds = stages.pop(schema.COMPILED)
             if schema.BACKWARD in stages:
@@ -199,7 +199,14 @@ class Recorder:
         self.last_step_s = took_s = now_s - self.last_end
         self.last_end = now_s
         self.number = number + 1
-        line: Dict[str, Any] = {"k": "step", "n": number, "t": wall_s, "d": took_s, "s": stages, "b": self.borders.kind}
+        line: Dict[str, Any] = {
+            "k": "step",
+            "n": number,
+            "t": wall_s,
+            "d": took_s,
+            "s": stages,
+            "b": self.boundaries.kind,
+        }
         if rows:  # a span that is a stage with nothing else in it stands there already
             rows = {name: s for name, s in rows.items() if abs(s - stages.get(name, 0.0)) >= SAME_S}
         if self.collected_s:

@@ -15,8 +15,8 @@ import sys
 from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 from stallwise.recorder import inherited
-from stallwise.recorder.kept_log import KeptLog
-from stallwise.recorder.witness import Witness
+from stallwise.recorder.bounded_log import BoundedLog
+from stallwise.recorder.group_signals import GroupSignals
 
 CHUNK = 1 << 16
 # These mean something to the process that gets them; the rest is forwarded.
@@ -30,16 +30,16 @@ CANNOT_EXECUTE, NOT_FOUND = 126, 127  # as a shell says it
 class Relay:
     """One child, its streams and its signals."""
 
-    def __init__(self, log: KeptLog) -> None:
+    def __init__(self, log: BoundedLog) -> None:
         self._log = log
         self._sinks: Dict[int, int] = {}  # what we read -> where it goes
         self._child: Optional["subprocess.Popen[bytes]"] = None
-        self._witness: Optional[Witness] = None
+        self._group_signals: Optional[GroupSignals] = None
         self._terminals: List[int] = []
 
     def run(self, command: Sequence[str], env: Dict[str, str]) -> int:
         """The exit code, negative for a signal; 126 and 127 where the command cannot be run."""
-        self._witness = Witness()
+        self._group_signals = GroupSignals()
         out, err, ours = self._streams()
         wake, wakes = os.pipe()
         os.set_blocking(wake, False)
@@ -135,8 +135,8 @@ class Relay:
             return
         try:
             os.setsid()
-            if self._witness is not None:
-                self._witness = None
+            if self._group_signals is not None:
+                self._group_signals = None
             chooser = selectors.DefaultSelector()
             for source in self._sinks:
                 os.set_blocking(source, True)
@@ -174,12 +174,12 @@ class Relay:
         for number, handler in old:
             signal.signal(number, handler if handler is not None else signal.SIG_DFL)
         signal.set_wakeup_fd(wakeup)
-        if self._witness is not None:
-            self._witness.dismiss()
-            self._witness = None
+        if self._group_signals is not None:
+            self._group_signals.dismiss()
+            self._group_signals = None
 
     def _forward(self, number: int, frame: Any) -> None:
-        if self._witness is not None and self._witness.saw(number):
+        if self._group_signals is not None and self._group_signals.saw(number):
             return  # the whole group got it, the job too
         if self._child is not None and self._child.poll() is None:
             self._child.send_signal(number)

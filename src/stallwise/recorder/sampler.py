@@ -17,7 +17,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, Deque, Dict, List, Optional, Tuple
 
 from stallwise.recorder import schema, threads
-from stallwise.recorder.blame import OURS
+from stallwise.recorder.error_origin import OURS
 
 if TYPE_CHECKING:
     from stallwise.recorder.recorder import Recorder
@@ -59,7 +59,7 @@ class Sampler:
         self._stage: List[Any] = []
         self._from_s = 0.0
         self._held_s = 0.0  # by a usual look
-        self._used_s = self._heard_s = 0.0  # processor and wall time of the training thread at the last look
+        self._used_s = self._measured_s = 0.0  # processor and wall time of the training thread at the last look
         self._computes = True
         self._of: Any = None
         self._clock: Optional[int] = None  # of the training thread
@@ -93,7 +93,7 @@ class Sampler:
                 continue
             thread = recorder.thread or main
             self._look(thread)
-            self._hear_of(thread)
+            self._measure_thread(thread)
             if not recorder.writer.begun and now_s - begun_s > SILENT_FOR_S:
                 if time.process_time() - busy_s > BUSY_SHARE * (now_s - begun_s):
                     recorder.writer.begin()
@@ -101,7 +101,7 @@ class Sampler:
                 if not recorder.writer.begun:
                     self._forget()
 
-    def _hear_of(self, thread: Any) -> None:
+    def _measure_thread(self, thread: Any) -> None:
         """How much of a core the thread has had since the last look."""
         now_s = time.monotonic()
         if thread != self._of:
@@ -110,9 +110,9 @@ class Sampler:
         try:
             used_s = time.clock_gettime(self._clock)  # type: ignore[arg-type]
         except (TypeError, OSError):  # not told here, or the thread has ended
-            used_s = self._used_s + now_s - self._heard_s
-        self._computes = used_s - self._used_s >= COMPUTES * (now_s - self._heard_s)
-        self._used_s, self._heard_s = used_s, now_s
+            used_s = self._used_s + now_s - self._measured_s
+        self._computes = used_s - self._used_s >= COMPUTES * (now_s - self._measured_s)
+        self._used_s, self._measured_s = used_s, now_s
 
     def _pause_s(self) -> float:
         """Between two looks."""

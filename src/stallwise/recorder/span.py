@@ -6,8 +6,8 @@ import sys
 import threading
 from typing import TYPE_CHECKING, Any, Dict, Optional
 
-from stallwise.recorder import borders
-from stallwise.recorder.blame import quietly
+from stallwise.recorder import step_boundaries
+from stallwise.recorder.error_origin import quietly
 from stallwise.recorder.stage_names import stage_of
 from stallwise.recorder.suspension import SUSPENDABLE, watch
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 _frame = sys._getframe
 _ident = threading.get_ident
-_WEAKEST = borders.STRENGTH[borders.SPAN]
+_WEAKEST = step_boundaries.STRENGTH[step_boundaries.SPAN]
 
 
 class Span:
@@ -53,7 +53,7 @@ class Span:
         recorder = self._recorder
         if recorder.writer.thread is None:
             recorder.writer.begin()
-        if outermost and recorder.borders.strength <= _WEAKEST:
+        if outermost and recorder.boundaries.strength <= _WEAKEST:
             recorder.span_ended(self.name)
 
     def open(self) -> None:
@@ -115,12 +115,12 @@ class Span:
         """False for one that an exception out of a signal handler left half closed."""
         return self._clock is not None
 
-    def cut(self, now_s: float, rows: Dict[str, float], border: Any) -> None:
+    def cut(self, now_s: float, rows: Dict[str, float], boundary: Any) -> None:
         """A step ends inside: its part of this range is complete."""
         if self.is_row:
             rows[self.name] = rows.get(self.name, 0.0) + now_s - self.begin_s
             clock = self._clock
             if clock is not None and clock.device is not None and self.event is not None:
-                clock.device.add_row(self.name, self.event, border)
-            self.event = border
+                clock.device.add_row(self.name, self.event, boundary)
+            self.event = boundary
         self.begin_s = now_s

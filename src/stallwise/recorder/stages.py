@@ -13,16 +13,16 @@ import sys
 import threading
 from typing import Any, Callable, List, Optional, Set
 
-from stallwise.recorder import borders, schema
+from stallwise.recorder import schema, step_boundaries
 from stallwise.recorder.after_import import after_import
-from stallwise.recorder.blame import quietly
 from stallwise.recorder.compiled import Compiled
+from stallwise.recorder.error_origin import quietly
 from stallwise.recorder.optimizers import Optimizers
 from stallwise.recorder.patches import Patches
 from stallwise.recorder.recorder import Recorder
 
 _ident = threading.get_ident
-_FORWARD_STRENGTH = borders.STRENGTH[borders.FORWARD]
+_FORWARD_STRENGTH = step_boundaries.STRENGTH[step_boundaries.FORWARD]
 MEMORY_EVERY_STEPS = 20
 COLLECTIVES = (
     "all_reduce", "all_gather", "all_gather_into_tensor", "reduce_scatter", "reduce_scatter_tensor", "all_to_all",
@@ -108,12 +108,12 @@ class Stages:
         if clock.pending is not None:
             clock.due()
 
-    def border(self, kind: str, who: Any = None) -> None:
+    def boundary(self, kind: str, who: Any = None) -> None:
         """Something repeated; perhaps a step ends here, or with the stage that is still open around it."""
         recorder = self.recorder
         if not self.on or self.capturing:
             return
-        sign = recorder.borders.sign(kind, who)
+        sign = recorder.boundaries.sign(kind, who)
         if not sign:
             return
         me = _ident()
@@ -123,7 +123,11 @@ class Stages:
             recorder.trains_on(me)
         self._before_first_forward = False
         clock = recorder.training
-        if clock.owner is not None and clock.owner == borders.STAGE_OF.get(kind) and sign != borders.PART:
+        if (
+            clock.owner is not None
+            and clock.owner == step_boundaries.STAGE_OF.get(kind)
+            and sign != step_boundaries.PART
+        ):
             clock.pending = clock.owner, lambda: quietly(recorder.on_sign, sign)
         else:
             recorder.on_sign(sign)
@@ -138,7 +142,7 @@ class Stages:
 
     def timed(self, stage: str, then: Optional[str] = None) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
         """Wraps a function so that it is booked under a stage, and may end a step; under a compiler it is itself."""
-        strength = borders.STRENGTH[then] if then is not None else -1
+        strength = step_boundaries.STRENGTH[then] if then is not None else -1
 
         def wrap(call: Callable[..., Any]) -> Callable[..., Any]:
             def wrapped(*args: Any, **kwargs: Any) -> Any:
@@ -148,8 +152,8 @@ class Stages:
                     result = call(*args, **kwargs)
                 finally:
                     self.leave()
-                if strength >= self.recorder.borders.strength:
-                    quietly(self.border, then)
+                if strength >= self.recorder.boundaries.strength:
+                    quietly(self.boundary, then)
                 return result
 
             return wrapped
@@ -166,8 +170,8 @@ class Stages:
         self.is_compiling = getattr(compiler, "is_compiling", None) or (lambda: False)
         self.is_grad_enabled = torch.is_grad_enabled
         patches = self._patches
-        patches.wrap(torch.Tensor, "backward", self.timed(schema.BACKWARD, borders.BACKWARD))
-        patches.wrap(torch.autograd, "backward", self.timed(schema.BACKWARD, borders.BACKWARD))
+        patches.wrap(torch.Tensor, "backward", self.timed(schema.BACKWARD, step_boundaries.BACKWARD))
+        patches.wrap(torch.autograd, "backward", self.timed(schema.BACKWARD, step_boundaries.BACKWARD))
         patches.wrap(torch.autograd, "grad", self.timed(schema.BACKWARD))
         patches.wrap(torch, "save", self.timed(schema.CHECKPOINT), also=(torch.serialization,))
         if getattr(torch.cuda, "CUDAGraph", None) is not None:
@@ -210,8 +214,8 @@ class Stages:
                 result = call(module, *args, **kwargs)
             finally:
                 self.leave()
-            if self.recorder.borders.strength <= _FORWARD_STRENGTH:
-                quietly(self.border, borders.FORWARD, module)
+            if self.recorder.boundaries.strength <= _FORWARD_STRENGTH:
+                quietly(self.boundary, step_boundaries.FORWARD, module)
             return result
 
         return __call__
@@ -242,7 +246,7 @@ class Stages:
                 result = call(graph)
             finally:
                 self.leave()
-            quietly(self.border, borders.REPLAY, graph)
+            quietly(self.boundary, step_boundaries.REPLAY, graph)
             return result
 
         return replay
@@ -261,7 +265,7 @@ class Stages:
 
         def __next__(iterator: Any) -> Any:
             if self.stage is None:
-                quietly(self.border, borders.BATCH)
+                quietly(self.boundary, step_boundaries.BATCH)
             batch = timed(iterator)
             self.batch_came()
             return batch

@@ -63,8 +63,8 @@ class ThreadClock:
             self.pending = None
             pending[1]()
 
-    def cut(self, now_s: float, border: Any = None) -> Tuple[Dict[str, float], Dict[str, float]]:
-        """A step ends: its seconds by stage and by row. What is open goes on in the next one. `border`: the device's stamp."""
+    def cut(self, now_s: float, boundary: Any = None) -> Tuple[Dict[str, float], Dict[str, float]]:
+        """A step ends: its seconds by stage and by row. What is open goes on in the next one. `boundary`: the device's stamp."""
         stages, self.stages = self.stages, {}
         rows, self.rows = self.rows, {}
         owner = self.owner
@@ -72,12 +72,12 @@ class ThreadClock:
             stages[owner] = stages.get(owner, 0.0) + now_s - self.since_s
             self.since_s = now_s
             if self.device is not None:
-                self.device.add_stage(owner, self.event, border)
-            self.event = border
+                self.device.add_stage(owner, self.event, boundary)
+            self.event = boundary
         if self.spans:
             self.spans = [span for span in self.spans if span.is_open]
             for span in self.spans:
-                span.cut(now_s, rows, border)
+                span.cut(now_s, rows, boundary)
         return stages, rows
 
     def so_far(self, now_s: float) -> Tuple[Dict[str, float], Dict[str, float]]:

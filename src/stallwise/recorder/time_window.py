@@ -14,8 +14,8 @@ import time
 from typing import Any, Optional
 
 from stallwise.recorder import schema, threads
-from stallwise.recorder.blame import say
 from stallwise.recorder.detach import Detach
+from stallwise.recorder.error_origin import say
 from stallwise.recorder.on_main_thread import OnMainThread
 from stallwise.recorder.profile_window import ProfileWindow
 from stallwise.recorder.recorder import Recorder
@@ -71,7 +71,7 @@ class TimeWindow:
         while not self._quit.wait(LOOK_EVERY_S):
             now_s = time.monotonic()
             torch = sys.modules.get("torch")
-            if now_s - began_s > AT_LATEST_S or recorder.borders.kind is not None:
+            if now_s - began_s > AT_LATEST_S or recorder.boundaries.kind is not None:
                 return None
             if torch is None or not torch.cuda.is_initialized():
                 continue
@@ -87,7 +87,7 @@ class TimeWindow:
 
     def _open(self, torch: Any) -> None:
         stages, recorder = self._recorder.stages, self._recorder
-        if self._quit.is_set() or recorder.borders.kind is not None or (stages is not None and stages.capturing):
+        if self._quit.is_set() or recorder.boundaries.kind is not None or (stages is not None and stages.capturing):
             self._quit.set()
             return
         guard = self._by_steps.guard(torch)

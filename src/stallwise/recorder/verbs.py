@@ -7,8 +7,8 @@ import os
 import sys
 from typing import Any, Callable, ContextManager, Iterable, Iterator, Optional, TypeVar
 
-from stallwise.recorder import borders, schema
-from stallwise.recorder.blame import ours, quietly, say
+from stallwise.recorder import schema, step_boundaries
+from stallwise.recorder.error_origin import ours, quietly, say
 from stallwise.recorder.recorder import Recorder, rank_and_world
 from stallwise.recorder.span import Span
 from stallwise.recorder.writer import Writer, claim
@@ -116,7 +116,7 @@ def span(name: str) -> ContextManager[Any]:
 def step() -> None:
     """Call once at the end of every step; from the first call on, these are the steps' borders."""
     recorder = _recorder or _begun()
-    if recorder is not None and recorder.borders.sign(borders.USER):
+    if recorder is not None and recorder.boundaries.sign(step_boundaries.USER):
         quietly(recorder.step)
 
 
@@ -124,7 +124,7 @@ def steps(loader: Iterable[T]) -> Iterator[T]:
     """Wraps a loader: each pass of the loop is a step, and the wait for each batch is timed. A pass that is left is one, too."""
     recorder = _recorder or _begun()
     if recorder is not None:
-        recorder.borders.lead(borders.USER)
+        recorder.boundaries.lead(step_boundaries.USER)
     with span(schema.BATCH_WAIT):
         iterator = iter(loader)
     while True:

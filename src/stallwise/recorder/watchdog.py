@@ -27,7 +27,7 @@ class Watchdog:
         self._at_least_s = at_least_s
         self._look_every_s = look_every_s
         self._recent: Deque[float] = deque(maxlen=32)  # steps, one at each look
-        self._told_for = -1
+        self._dumped_for = -1
         self._pid = os.getpid()
         self._quit = threading.Event()
 
@@ -47,9 +47,9 @@ class Watchdog:
         usual_s = sorted(self._recent)[len(self._recent) // 2]
         if recorder.number == 0 or silent_s < max(self._at_least_s, TIMES_MEDIAN * usual_s):
             return False
-        if self._told_for == recorder.number:
+        if self._dumped_for == recorder.number:
             return False
-        self._told_for = recorder.number
+        self._dumped_for = recorder.number
         recorder.writer.put(
             {"k": "stack", "n": recorder.number, "t": recorder.wall(), "text": stacks(), "silent_s": silent_s}
         )

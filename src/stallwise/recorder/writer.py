@@ -15,7 +15,7 @@ from collections import deque
 from typing import Any, Callable, Deque, Dict, List, Optional
 
 from stallwise.recorder import threads
-from stallwise.recorder.blame import say
+from stallwise.recorder.error_origin import say
 
 FLUSH_EVERY_S = 0.5
 LIMIT_BYTES = 64 << 20  # a year of steps at one line a second is about 6 GB; two segments of this keep the recent days

@@ -109,10 +109,12 @@ def findings_github(diagnosis: Diagnosis) -> str:
         level = "error" if finding.blocking else "warning"
         lines.append(_command(level, _sentence(finding, diagnosis), f"stallwise {finding.cause}", file, line))
     if diagnosis.state is State.UNCLEAR:
-        said = verdict(diagnosis)
+        first_line = verdict(diagnosis)
         file = (diagnosis.evidence.inputs or ["stated"])[0]
         lines.append(
-            _command("notice", " ".join(p for p in (said.what, said.do) if p), "stallwise cannot tell", file, 1)
+            _command(
+                "notice", " ".join(p for p in (first_line.what, first_line.do) if p), "stallwise cannot tell", file, 1
+            )
         )
     return "\n".join(lines)
 

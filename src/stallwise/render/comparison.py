@@ -50,8 +50,8 @@ def comparison_text(comparison: Comparison) -> str:
     lines = [verdict_line(comparison), ""]
     lines += _rows("slower because", [_line(c) for c in comparison.regressions[:MOST_ROWS]])
     lines += _rows("faster because", [_line(c) for c in comparison.improvements[:MOST_ROWS]])
-    told = [f"{word}: {in_a_word(side)}" for word, side in (("first", comparison.good), ("second", comparison.bad))]
-    lines += _rows("each by itself", told)
+    sides = [f"{word}: {in_a_word(side)}" for word, side in (("first", comparison.good), ("second", comparison.bad))]
+    lines += _rows("each by itself", sides)
     lines += _rows("new causes", list(comparison.appeared))
     lines += _rows("gone", list(comparison.vanished))
     lines += _rows("set up differently", [_line(c) for c in comparison.setup[:MOST_ROWS]])

@@ -48,8 +48,8 @@ def _s(value: float) -> str:
 
 def _optima(write: dict[str, Any], interval_s: float) -> str:
     """The textbook intervals; where writes in the background set a longer one, that is said first."""
-    said = f"Young {_s(write['young_s'])}, Daly {_s(write['daly_s'])}, exact {_s(write['best_s'])}"
+    intervals = f"Young {_s(write['young_s'])}, Daly {_s(write['daly_s'])}, exact {_s(write['best_s'])}"
     if interval_s <= CLOSE_RATIO * write["best_s"]:
-        return said
+        return intervals
     times = interval_s / write["write_s"]
-    return f"{times:.1f} times the write itself, which must be over before the next; for the stall alone: {said}"
+    return f"{times:.1f} times the write itself, which must be over before the next; for the stall alone: {intervals}"

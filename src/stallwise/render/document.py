@@ -33,7 +33,7 @@ class Part:
         return "(() => {\n" + "".join(asset(f"{self.name}/{script}.js") for script in self.scripts) + "})();\n"
 
 
-def document(template: str, parts: Mapping[Part, dict[str, Any] | None] | None = None, **told: Any) -> str:
+def document(template: str, parts: Mapping[Part, dict[str, Any] | None] | None = None, **context: Any) -> str:
     """The whole file. A part for which there is nothing to show brings neither its style nor its script."""
     shown = [part for part, values in (parts or {}).items() if values]
     style = asset("document.css") + "".join(part.style for part in shown)
@@ -45,7 +45,7 @@ def document(template: str, parts: Mapping[Part, dict[str, Any] | None] | None =
         script_hash=_content_hash(script),
         version=version_shown(),
         **{part.name: _section(part, values) for part, values in (parts or {}).items()},
-        **told,
+        **context,
     )
     return page
 

@@ -12,7 +12,7 @@ from stallwise.render.answers.trend import blocks_of
 from stallwise.render.trend import trend_dict, trend_line, trend_text
 from stallwise.units import show
 
-Told = Sequence[tuple[str, Trend, Moved | None]]
+Trends = Sequence[tuple[str, Trend, Moved | None]]
 EMPTY = "No run of this project is remembered yet. stallwise run -- python train.py, or stallwise diagnose RUN_DIR/, keeps one."
 
 
@@ -26,21 +26,21 @@ def moved_line(moved: Moved) -> str:
     )
 
 
-def history_text(told: Told, file: Path | None, elsewhere: int = 0) -> str:
+def history_text(trends: Trends, file: Path | None, elsewhere: int = 0) -> str:
     """Series by series; how many runs of other projects are not among them."""
     if file is None:
         return "No history is kept here: STALLWISE_HISTORY=off."
     others = f"{elsewhere} {'run' if elsewhere == 1 else 'runs'} of other projects: stallwise history --all"
-    if not told:
+    if not trends:
         return f"{EMPTY}\n{others}" if elsewhere else EMPTY
     lines: list[str] = []
-    for series, trend, moved in told:
+    for series, trend, moved in trends:
         lines += [series, *([f"  last run: {moved_line(moved)}"] if moved else [])]
         lines += [f"  {line}" if line else "" for line in trend_text(trend).split("\n")] + [""]
     return "\n".join([*lines, *([others] if elsewhere else []), f"kept in {file}"])
 
 
-def history_dict(told: Told) -> dict[str, Any]:
+def history_dict(trends: Trends) -> dict[str, Any]:
     """Plain containers."""
     return {
         "schema": "stallwise.history/1",
@@ -52,22 +52,22 @@ def history_dict(told: Told) -> dict[str, Any]:
                 if moved
                 else None,
             }
-            for series, trend, moved in told
+            for series, trend, moved in trends
         ],
     }
 
 
-def history_html(told: Told) -> str:
+def history_html(trends: Trends) -> str:
     """One page for all series."""
-    if not told:
+    if not trends:
         return page(Verdict(EMPTY, "", "", "unclear"), [], verb="history", subject="this project")
-    worse = [(series, moved) for series, _, moved in told if moved and moved.ratio > 1]
+    worse = [(series, moved) for series, _, moved in trends if moved and moved.ratio > 1]
     if worse:
         series, moved = worse[0]
-        verdict = Verdict(f"{series}: {moved_line(moved)}", "", "", "bad", f"{len(told)} series")
+        verdict = Verdict(f"{series}: {moved_line(moved)}", "", "", "bad", f"{len(trends)} series")
     else:
         verdict = Verdict(
-            "No last run is slower than its week", trend_line(told[0][1]), "", "good", f"{len(told)} series"
+            "No last run is slower than its week", trend_line(trends[0][1]), "", "good", f"{len(trends)} series"
         )
-    blocks: list[Block | None] = [block for series, trend, _ in told for block in blocks_of(trend, series)]
+    blocks: list[Block | None] = [block for series, trend, _ in trends for block in blocks_of(trend, series)]
     return page(verdict, blocks, verb="history", subject="runs of this project")

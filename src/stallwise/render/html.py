@@ -11,19 +11,19 @@ from stallwise.doctor.findings.finding import Finding, Fix, Reason
 from stallwise.evidence.fact import Fact
 from stallwise.evidence.ledger import Ledger
 from stallwise.render.document import document
-from stallwise.render.phrases import account_ends, an, fix_worth, named_by_user, place, rival_row
+from stallwise.render.phrases import an, category_ends, fix_worth, named_by_user, place, rival_row
 from stallwise.render.pictures import figures
-from stallwise.render.pictures._accounts import CLASS, guilty
+from stallwise.render.pictures._categories import CLASS, guilty
 from stallwise.render.sliders import SLIDERS, sliders_parts
 from stallwise.render.svg import box, line
 from stallwise.render.tables import TABLES, tables_parts
 from stallwise.render.timeline import TIMELINE, timeline_parts
 from stallwise.render.verdict import (
-    ACCOUNT_MEANING,
+    CATEGORY_MEANING,
     could_be,
     how_they_add_up,
     kernel_findings,
-    leading_suspect,
+    leading_hypothesis,
     not_understood_rows,
     proof_rows,
     run_findings,
@@ -59,7 +59,7 @@ def context(diagnosis: Diagnosis, proved: dict[int, tuple[int, int]]) -> dict[st
     facts.sort(key=lambda f: (f.scope.kernel is not None, f.quantity.name, str(f.scope)))
     ledger = diagnosis.ledger
     shown = [{**_finding(f, ledger), "jump": proved.get(id(f))} for f in run]
-    argued = bool(run) and (diagnosis.state is State.SICK or leading_suspect(diagnosis) is run[0])
+    argued = bool(run) and (diagnosis.state is State.SICK or leading_hypothesis(diagnosis) is run[0])
     return {
         "verb": "",
         "subject": diagnosis.subject,
@@ -71,7 +71,7 @@ def context(diagnosis: Diagnosis, proved: dict[int, tuple[int, int]]) -> dict[st
         "levers": [_fix(f) for f in diagnosis.limit.levers] if diagnosis.healthy and diagnosis.limit else [],
         "unexplained": unexplained_rows(diagnosis),
         "not_understood": not_understood_rows(diagnosis) if diagnosis.state is State.UNCLEAR else [],
-        "said_by": _said_by(run, diagnosis),
+        "said_by": _sources(run, diagnosis),
         "ledger": _ledger(diagnosis) if ledger and ledger.whole_s > 0 else None,
         "findings": shown,
         "others": shown[1:] if argued else shown,
@@ -110,7 +110,7 @@ def context(diagnosis: Diagnosis, proved: dict[int, tuple[int, int]]) -> dict[st
     }
 
 
-def _said_by(run: list[Finding], diagnosis: Diagnosis) -> list[str]:
+def _sources(run: list[Finding], diagnosis: Diagnosis) -> list[str]:
     """Where the verdict's own numbers come from."""
     if diagnosis.healthy:
         reasons = [r for p in diagnosis.proofs if p.whole for r in p.because]
@@ -127,20 +127,20 @@ def _ledger(diagnosis: Diagnosis) -> dict[str, Any]:
     basis = f"mean of {ledger.samples} {ledger.unit}s, {ledger.source}"
     goal = whole - found.gain.expected_s if found and found.gain and found.gain.expected_s < whole else None
     rows, at = [], 0.0
-    for account, seconds in sorted(ledger.seconds.items(), key=lambda item: -item[1]):
+    for category, seconds in sorted(ledger.seconds.items(), key=lambda item: -item[1]):
         if seconds < SEEN_SHARE * whole:
             continue
         rows.append(
             {
-                "word": account.value,
+                "word": category.value,
                 "svg": _waterfall(
-                    at / whole, seconds / whole, CLASS[account.value], goal / whole if goal is not None else None
+                    at / whole, seconds / whole, CLASS[category.value], goal / whole if goal is not None else None
                 ),
                 "seconds": show(seconds, Unit.SECOND),
-                "ends": account_ends(ledger, account),
+                "ends": category_ends(ledger, category),
                 "share": show(seconds / whole, Unit.SHARE),
-                "meaning": ACCOUNT_MEANING[account],
-                "hot": bool(found and found.account is account),
+                "meaning": CATEGORY_MEANING[category],
+                "hot": bool(found and found.category is category),
             }
         )
         at += seconds

@@ -129,7 +129,7 @@ def _proof(proof: Proof) -> dict[str, Any]:
         "of": proof.of,
         "says": proof.says,
         "proven": not proof.lacks,
-        "speaks_for_run": proof.speaks_for_run,
+        "speaks_for_run": proof.covers_run,
         "lacks": proof.lacks,
         "confidence": proof.confidence,
         "because": [_reason(r) for r in proof.because],
@@ -177,8 +177,8 @@ def _kernels(diagnosis: Diagnosis) -> list[dict[str, Any]]:
 
 
 def _without_finding(diagnosis: Diagnosis, kernel: str) -> dict[str, Any]:
-    told = without_finding(diagnosis.evidence, kernel)
-    return {"state": told.word, "means": told.means}
+    left_over = without_finding(diagnosis.evidence, kernel)
+    return {"state": left_over.word, "means": left_over.means}
 
 
 def _ledger(diagnosis: Diagnosis) -> dict[str, Any] | None:
@@ -213,7 +213,7 @@ def _finding(finding: Finding, place: int, whole_s: float | None) -> dict[str, A
         "family": finding.family,
         "owner": finding.owner or None,
         "scope": finding.scope.to_dict(),
-        "account": finding.account.value if finding.account else None,
+        "account": finding.category.value if finding.category else None,
         "gain": _gain(finding.gain, whole_s),
         "predicted": _gain(finding.predicted, whole_s),
         "tried": finding.tried,

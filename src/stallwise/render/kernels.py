@@ -26,7 +26,7 @@ class Row:
     time_s: float
     launches: int
     finding: Finding | None
-    roofs: dict[str, float]
+    ceilings: dict[str, float]
     vendor: str
     residency: str  # what limits occupancy, and whether more of it would help
     silence: WithoutFinding | None = None  # where there is no finding: what its counters say instead
@@ -61,11 +61,11 @@ def _row(evidence: Evidence, name: str, finding: Finding | None) -> Row:
         return evidence.value(quantity, kernel=name)
 
     total = evidence.get(k.TOTAL_TIME, kernel=name) or evidence.get(k.TIME, kernel=name)
-    roofs = {word: value(q) for word, q in (("tensor", k.TENSOR_SHARE), ("FMA", k.FMA_SHARE), ("DRAM", k.DRAM_SHARE),
+    ceilings = {word: value(q) for word, q in (("tensor", k.TENSOR_SHARE), ("FMA", k.FMA_SHARE), ("DRAM", k.DRAM_SHARE),
                                             ("L1", k.L1_SHARE), ("occupancy", k.ACHIEVED_OCCUPANCY))}  # fmt: skip
     return Row(
         name, total.number if total else 0.0, total.samples if total else 1, finding,
-        {word: share for word, share in roofs.items() if share == share}, evidence.text(k.VENDOR_RULE, kernel=name),
+        {word: share for word, share in ceilings.items() if share == share}, evidence.text(k.VENDOR_RULE, kernel=name),
         _residency(evidence, name, finding), None if finding else without_finding(evidence, name),
     )  # fmt: skip
 
@@ -89,10 +89,10 @@ def to_text(diagnosis: Diagnosis, *, wide: bool = False) -> str:
         low, high = row.stake_s
         stake = f"{show(low, Unit.SECOND)} - {show(high, Unit.SECOND)}" if high else "-"
         sure = f"{row.finding.confidence:.0%}" if row.finding else ""
-        roofs = " ".join(f"{word} {share:.0%}" for word, share in row.roofs.items())
+        ceilings = " ".join(f"{word} {share:.0%}" for word, share in row.ceilings.items())
         lines.append(
             f"{short_name(row.name):{wide_name}s} {show(row.time_s, Unit.SECOND):>9s} {stake:>19s}  {row.answer:{wide_cause}s} "
-            f"{sure:4s}  {roofs}"
+            f"{sure:4s}  {ceilings}"
         )
     for row in rows:
         finding = row.finding

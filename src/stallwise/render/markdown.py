@@ -6,13 +6,13 @@ import re
 
 from stallwise.doctor.findings.diagnosis import Diagnosis, State
 from stallwise.doctor.findings.finding import Finding, Reason
-from stallwise.render.phrases import account_ends, an, fix_worth, named_by_user, places, rival_row
+from stallwise.render.phrases import an, category_ends, fix_worth, named_by_user, places, rival_row
 from stallwise.render.verdict import (
-    ACCOUNT_MEANING,
+    CATEGORY_MEANING,
     could_be,
     how_they_add_up,
     kernel_findings,
-    leading_suspect,
+    leading_hypothesis,
     not_understood_rows,
     proof_rows,
     question_rows,
@@ -40,7 +40,7 @@ def to_markdown(diagnosis: Diagnosis) -> str:
     lines += _ledger(diagnosis)
     run = run_findings(diagnosis)
     lines += _listed("Not explained", [plain(row) for row in unexplained_rows(diagnosis)])
-    argued = bool(run) and (diagnosis.state is State.SICK or leading_suspect(diagnosis) is run[0])
+    argued = bool(run) and (diagnosis.state is State.SICK or leading_hypothesis(diagnosis) is run[0])
     if argued:
         lines += _proof(run[0])
     if proof_rows(diagnosis):
@@ -81,13 +81,13 @@ def _ledger(diagnosis: Diagnosis) -> list[str]:
         f"## Where {an(ledger.unit)} goes: {show(ledger.whole_s, Unit.SECOND)}", "",
         "| account | | seconds | share | what it is |", "|---|---|---:|---:|---|",
     ]  # fmt: skip
-    for account, seconds in sorted(ledger.seconds.items(), key=lambda item: -item[1]):
+    for category, seconds in sorted(ledger.seconds.items(), key=lambda item: -item[1]):
         share = seconds / ledger.whole_s
         if share >= 0.0005:
             bar = "█" * max(1, round(BAR_CELLS * share))
-            about = account_ends(ledger, account)
-            told = f"{show(seconds, Unit.SECOND)} ({about})" if about else show(seconds, Unit.SECOND)
-            row = (account.value, bar, told, show(share, Unit.SHARE), ACCOUNT_MEANING[account])
+            about = category_ends(ledger, category)
+            text = f"{show(seconds, Unit.SECOND)} ({about})" if about else show(seconds, Unit.SECOND)
+            row = (category.value, bar, text, show(share, Unit.SHARE), CATEGORY_MEANING[category])
             lines.append(f"| {' | '.join(row)} |")
     source = f"Mean of {ledger.samples} {ledger.unit}s, {ledger.source}."
     named = [f"- {plain(row)}" for row in named_by_user(ledger)]

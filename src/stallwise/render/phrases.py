@@ -8,7 +8,7 @@ from pathlib import PurePath
 from stallwise.doctor.findings.finding import Fix, Gain
 from stallwise.doctor.findings.rival import Rival
 from stallwise.evidence.fact import Source
-from stallwise.evidence.ledger import Account, Ledger
+from stallwise.evidence.ledger import Category, Ledger
 from stallwise.evidence.words import is_label
 from stallwise.units import Unit, show
 
@@ -54,9 +54,9 @@ def named_by_user(ledger: Ledger) -> list[str]:
 def worth(gain: Gain, ledger: Ledger | None) -> str:
     """ "57.4 to 62.4 ms a step (1.92-2.09x)", and how much of it other accounts hold."""
     faster = speed_up(gain, ledger)
-    told = f"{gain_range(gain)} {an(ledger.unit if ledger else 'step')}" + (f" ({faster})" if faster else "")
-    told += ", measured" if gain.measured else ""
-    return f"{told}, up to {show(gain.beside_s, Unit.SECOND)} of it from other accounts" if gain.beside_s else told
+    text = f"{gain_range(gain)} {an(ledger.unit if ledger else 'step')}" + (f" ({faster})" if faster else "")
+    text += ", measured" if gain.measured else ""
+    return f"{text}, up to {show(gain.beside_s, Unit.SECOND)} of it from other accounts" if gain.beside_s else text
 
 
 def ends(low_s: float, high_s: float) -> str:
@@ -78,11 +78,11 @@ def rival_row(rival: Rival) -> str:
     return f"{rival.cause}: {rival.less_likely}. Check {rival.check}"
 
 
-def account_ends(ledger: Ledger, account: Account) -> str:
+def category_ends(ledger: Ledger, category: Category) -> str:
     """ "44.2 to 63.6 ms" for an account that matters and may lie off; else nothing."""
-    if account not in ledger.ranges or ledger.share(account) < RANGE_SHARE:
+    if category not in ledger.ranges or ledger.share(category) < RANGE_SHARE:
         return ""
-    return ends(*ledger.ranges[account])
+    return ends(*ledger.ranges[category])
 
 
 def place(source: Source) -> str:

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from stallwise.planner.search import Candidate, Change, Plan
-from stallwise.planner.standing import Told
+from stallwise.planner.standing import AnswerSeconds
 from stallwise.units import Unit, show
 
 GIB = 2.0**30
@@ -129,11 +129,13 @@ def _standing(plan: Plan, best: Candidate) -> list[str]:
     return lines + [f"  {text}" for text in plan.would_change]
 
 
-def _answer(told: Told) -> str:
-    if told.seconds is None or told.low_s is None or told.high_s is None:
-        return f"    {told.name:38} x{told.half_width_ratio:.2f} either way ({told.basis})"
-    span = f"{show(told.seconds, Unit.SECOND)} ({show(told.low_s, Unit.SECOND)} to {show(told.high_s, Unit.SECOND)})"
-    return f"  {'>' if told.taken else ' '} {told.name:38} {span}  {told.basis}"
+def _answer(answer: AnswerSeconds) -> str:
+    if answer.seconds is None or answer.low_s is None or answer.high_s is None:
+        return f"    {answer.name:38} x{answer.half_width_ratio:.2f} either way ({answer.basis})"
+    span = (
+        f"{show(answer.seconds, Unit.SECOND)} ({show(answer.low_s, Unit.SECOND)} to {show(answer.high_s, Unit.SECOND)})"
+    )
+    return f"  {'>' if answer.taken else ' '} {answer.name:38} {span}  {answer.basis}"
 
 
 def _run_lines(plan: Plan) -> list[str]:

@@ -17,8 +17,8 @@ def as_text(rows: Sequence[Row], files: int, mended: int = 0) -> str:
         lines.append(f"    fix: {r['fix']}   cost: {r['cost']}")
     count = f"{len(rows)} remark{'s' if len(rows) != 1 else ''}" if rows else "nothing found"
     safe = sum(r["edit"] is not None for r in rows)
-    told = f", {mended} mended" if mended else f", --fix can mend {safe}" if safe else ""
-    return "\n".join([*lines, f"{count} in {files} file{'s' if files != 1 else ''}{told}"])
+    note = f", {mended} mended" if mended else f", --fix can mend {safe}" if safe else ""
+    return "\n".join([*lines, f"{count} in {files} file{'s' if files != 1 else ''}{note}"])
 
 
 def as_diff(before: str, after: str, name: str) -> str:

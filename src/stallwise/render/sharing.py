@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from stallwise.physics.specs.deployment import Deployment
-from stallwise.planner.card_sharing import APART, WAYS, Way, cards_for
+from stallwise.planner.card_sharing import ISOLATION, WAYS, Way, cards_for
 from stallwise.planner.serving import Question
 from stallwise.units import Unit, show
 
@@ -43,8 +43,8 @@ def to_text(found: list[Way], deployment: Deployment, q: Question) -> str:
         lines += ["Nothing holds the target on this card."]
     failed = [w for w in found if w.limit is None]
     lines += [""] * bool(failed) + [f"not {w.name}: {w.why_not}" for w in failed]
-    told = [by for by in WAYS if any(w.by == by for w in found)]
-    lines += ["", *(f"{by:5} {APART[by]}" for by in told)]
+    ways = [by for by in WAYS if any(w.by == by for w in found)]
+    lines += ["", *(f"{by:5} {ISOLATION[by]}" for by in ways)]
     return "\n".join(line.rstrip() for line in lines)
 
 
@@ -100,7 +100,7 @@ def to_dict(found: list[Way], deployment: Deployment, q: Question) -> dict[str, 
                 "limited_by": w.limited_by,
                 "dollar_per_million_tokens": dollar_per_million_tokens(w, deployment, q),
                 "cards": cards_for(w, q),
-                "apart": APART[w.by],
+                "apart": ISOLATION[w.by],
                 "why_not": w.why_not,
             }
             for w in found

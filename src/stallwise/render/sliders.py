@@ -28,7 +28,7 @@ def sliders_parts(diagnosis: Diagnosis) -> dict[str, Any] | None:
     words = [_part(level) for level in levels]
     steps = table.columns["step_s"].tolist()
     longest = max(steps)
-    told = {"words": words, "steps": [[_said(table, s, steps[0]), s / longest] for s in steps]}
+    data = {"words": words, "steps": [[_step_text(table, s, steps[0]), s / longest] for s in steps]}
     return {
         "changes": [{"name": name, "meaning": meaning} for name, meaning in meanings.items()],
         "words": words,
@@ -38,7 +38,7 @@ def sliders_parts(diagnosis: Diagnosis) -> dict[str, Any] | None:
         "source": place(table.source),
         "rows": list(_rows(table, words)),
         # The data stands in a script element: no "<" may end it.
-        "data": Markup(dumps(told, separators=(",", ":")).replace("<", "\\u003c")),
+        "data": Markup(dumps(data, separators=(",", ":")).replace("<", "\\u003c")),
     }
 
 
@@ -46,7 +46,7 @@ def _part(level: float) -> str:
     return "as it is" if level == 0 else "all of it" if level == 1 else show(level, Unit.SHARE)
 
 
-def _said(table: Table, step_s: float, now_s: float) -> str:
+def _step_text(table: Table, step_s: float, now_s: float) -> str:
     text = f"{an(table.meta['unit']).capitalize()} takes {show(step_s, Unit.SECOND)}"
     return text if step_s == now_s else f"{text} instead of {show(now_s, Unit.SECOND)} ({now_s / step_s:.2f}x)"
 

@@ -8,11 +8,11 @@ import textwrap
 from stallwise.doctor.findings.diagnosis import Diagnosis, Hypothesis, State
 from stallwise.doctor.findings.finding import Finding, Fix, Reason
 from stallwise.evidence.ledger import Ledger
-from stallwise.render.phrases import account_ends, an, fix_worth, named_by_user, place, places, rival_row, worth
+from stallwise.render.phrases import an, category_ends, fix_worth, named_by_user, place, places, rival_row, worth
 from stallwise.render.trials import tried_rows
 from stallwise.render.verdict import (
     could_be,
-    leading_suspect,
+    leading_hypothesis,
     not_understood_rows,
     proof_rows,
     run_findings,
@@ -46,7 +46,7 @@ def to_text(diagnosis: Diagnosis, *, color: bool = False, width: int | None = No
         lines += ["", *_bar(diagnosis.ledger, page)]
         lines += page.rows("your spans and gauges", named_by_user(diagnosis.ledger))
     lines += page.rows("not explained", unexplained_rows(diagnosis))
-    if run and (diagnosis.state is State.SICK or leading_suspect(diagnosis) is run[0]):
+    if run and (diagnosis.state is State.SICK or leading_hypothesis(diagnosis) is run[0]):
         lines += _proof(run[0], page) if diagnosis.state is State.SICK else _nearest(run[0], page)
     lines += _well(diagnosis, page)
     named = _shares(diagnosis, run)
@@ -72,8 +72,8 @@ def _verdict(diagnosis: Diagnosis, run: list[Finding], page: _Page) -> list[str]
     if diagnosis.state is State.SICK:
         first = run[0]
         lines = page.opposed(answer.line, answer.tail)
-        said = f"Worth {worth(first.gain, diagnosis.ledger)}. " if first.gain else ""
-        return lines + page.paragraph(said + first.summary)
+        worth_text = f"Worth {worth(first.gain, diagnosis.ledger)}. " if first.gain else ""
+        return lines + page.paragraph(worth_text + first.summary)
     paint = page.good if diagnosis.healthy else page.doubt
     lines = [paint(line) for line in page.paragraph(answer.line)]
     return lines + page.paragraph(answer.why) + ([page.dim(answer.tail)] if answer.tail else [])
@@ -92,9 +92,9 @@ def _bar(ledger: Ledger, page: _Page) -> list[str]:
     parts = [(a, s) for a, s in ledger.seconds.items() if s > SHOWN * ledger.whole_s]
     parts.sort(key=lambda p: -p[1])
     cells = []
-    for account, seconds in parts:
-        about = account_ends(ledger, account)
-        cell = f"{account.value} {_blocks(seconds / ledger.whole_s)} {show(seconds, Unit.SECOND)}"
+    for category, seconds in parts:
+        about = category_ends(ledger, category)
+        cell = f"{category.value} {_blocks(seconds / ledger.whole_s)} {show(seconds, Unit.SECOND)}"
         cells.append(f"{cell} ({about})" if about else cell)
     rows = [""]
     for cell in cells:  # as many accounts on a line as fit
@@ -138,7 +138,7 @@ def _fix(number: int, fix: Fix) -> str:
 
 def _others(diagnosis: Diagnosis, run: list[Finding], named: set[str], page: _Page) -> list[str]:
     """Further findings; one that is only likely and stands among the shares is not repeated."""
-    shown = diagnosis.state is State.SICK or (bool(run) and leading_suspect(diagnosis) is run[0])
+    shown = diagnosis.state is State.SICK or (bool(run) and leading_hypothesis(diagnosis) is run[0])
     rest = [f for f in (run[1:] if shown else run) if not (f.recognised and f.cause in named)]
     rows = {True: [], False: []}  # type: dict[bool, list[str]]
     for finding in rest[:6]:

@@ -14,7 +14,7 @@ from stallwise.doctor.findings.scene import Scene
 from stallwise.evidence.fact import Table
 from stallwise.render.document import Part
 from stallwise.render.phrases import place
-from stallwise.render.pictures._accounts import CLASS
+from stallwise.render.pictures._categories import CLASS
 from stallwise.render.strict_json import dumps
 from stallwise.units import Unit, show
 
@@ -48,7 +48,7 @@ def timeline_parts(diagnosis: Diagnosis) -> dict[str, Any] | None:
     scenes = diagnosis.scenes[: len(packed_scenes)]
     first = scenes[0].table
     proofs = {i: where for i in range(len(diagnosis.findings)) if (where := _proofs(scenes, i))}
-    told = {
+    data = {
         "proofs": proofs,
         "classes": [CLASS[word] for word in first.meta["accounts"]],
     }
@@ -56,7 +56,7 @@ def timeline_parts(diagnosis: Diagnosis) -> dict[str, Any] | None:
     return {
         "unit": first.meta["unit"],
         "jumps": {id(diagnosis.findings[i]): (i, len(rows)) for i, (_, rows) in proofs.items()},
-        "data": Markup(f'{{"scenes":[{",".join(packed_scenes)}],{_json(told)[1:]}'),
+        "data": Markup(f'{{"scenes":[{",".join(packed_scenes)}],{_json(data)[1:]}'),
         "label": f"Timeline of {first.meta['step']}, which took {show(first.meta['length_s'], Unit.SECOND)}",
         "legend": [(CLASS[word], word) for i, word in enumerate(first.meta["accounts"]) if i in used],
         "path": [

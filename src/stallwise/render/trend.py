@@ -41,12 +41,12 @@ def trend_dict(trend: Trend) -> dict[str, Any]:
 
 def trend_line(trend: Trend) -> str:
     """The answer in a sentence."""
-    told = sum(r.value is not None for r in trend.runs)
+    measured = sum(r.value is not None for r in trend.runs)
     if not trend.metric:
         return f"The {len(trend.runs)} runs share no measure of speed."
     if not trend.shifts:
-        few = " (three runs at least are needed)" if told < 3 else ""
-        return f"No change in {trend.metric} over {told} runs that stands out of their own noise{few}."
+        few = " (three runs at least are needed)" if measured < 3 else ""
+        return f"No change in {trend.metric} over {measured} runs that stands out of their own noise{few}."
     return " ".join(f"{shift_line(s, trend)}." for s in trend.shifts)
 
 
@@ -63,13 +63,13 @@ def reasons(shift: Shift) -> list[str]:
     if shift.why is None:
         return []
     moved = shift.why.regressions if shift.ratio > 1 else shift.why.improvements
-    rows = [_said(c) for c in moved[:MOST_REASONS]]
+    rows = [_change_text(c) for c in moved[:MOST_REASONS]]
     rows += [f"set up differently: {c.what} {c.good} -> {c.bad}" for c in shift.why.setup[:MOST_REASONS]]
     rows += [f"new: {cause}" for cause in shift.why.appeared] + [f"gone: {cause}" for cause in shift.why.vanished]
     return rows
 
 
-def _said(change: Change) -> str:
+def _change_text(change: Change) -> str:
     delta = f" ({'+' if change.delta_s > 0 else '-'}{show(abs(change.delta_s), Unit.SECOND)})" if change.delta_s else ""
     return f"{change.what} {change.good} -> {change.bad}{delta}{f' [{change.cause}]' if change.cause else ''}"
 

@@ -16,7 +16,7 @@ MIN_WIDTH, MAX_WIDTH = 80, 160
 STYLE = {FASTER: "green", SLOWER: "red", UNSURE: "yellow"}
 ONCE_S = 0.5  # a one-off cost below this is not worth a word
 MORE_BYTES = 64 << 20
-LEAST_SAID = 0.001  # a gain below a thousandth is none
+LEAST_SHOWN = 0.001  # a gain below a thousandth is none
 
 
 def to_text(
@@ -108,7 +108,7 @@ def _answer(trial: Trial) -> str:
         return proves + saved
     if trial.state == NOTHING:
         most = max(0.0, trial.high - 1)
-        return f"no gain above {100 * most:.1f}%" if most >= LEAST_SAID else "no gain"
+        return f"no gain above {100 * most:.1f}%" if most >= LEAST_SHOWN else "no gain"
     if trial.state == UNSURE and trial.detectable > 1:
         return f"inconclusive; {100 * (trial.detectable - 1):.0f}% would show"
     return trial.state
@@ -158,8 +158,8 @@ def without_gain(rows: list[Trial]) -> list[str]:
     lines = []
     if sure:
         most = max(0.0, max(t.high for t in sure) - 1)
-        said = f"no gain above {100 * most:.1f}%" if most >= LEAST_SAID else "no gain"
-        lines.append(f"Nothing is won by {_listed(sure)}: {said}.")
+        no_gain = f"no gain above {100 * most:.1f}%" if most >= LEAST_SHOWN else "no gain"
+        lines.append(f"Nothing is won by {_listed(sure)}: {no_gain}.")
     if unsure:
         lines.append(
             f"Not told from the noise of these blocks: {_listed(unsure)}. More time (--seconds) or a quieter machine tells."

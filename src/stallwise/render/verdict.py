@@ -8,7 +8,7 @@ from stallwise.doctor.findings.diagnosis import OPEN, SOMETHING_ELSE, Diagnosis,
 from stallwise.doctor.findings.finding import PERHAPS, Finding, Gain
 from stallwise.doctor.findings.question import Question
 from stallwise.evidence.fact import Source
-from stallwise.evidence.ledger import Account, Ledger
+from stallwise.evidence.ledger import Category, Ledger
 from stallwise.render.phrases import place, places, worth
 from stallwise.units import Unit, show
 
@@ -16,23 +16,23 @@ MOST_NAMED = 5
 MOST_PARTS = 8  # cards or links of a proof that are shown one by one
 NAMED = 0.2  # of probability: a cause below this heads no answer; what the file itself lacks does
 
-ACCOUNT_MEANING = {
-    Account.COMPUTE: "kernels run, other than communication",
-    Account.COMMUNICATION: "a collective runs and nothing else hides it",
-    Account.INPUT_WAIT: "the device is idle because the next batch is not there",
-    Account.LAUNCH_GAP: "the device is idle because the host launches too slowly",
-    Account.HOST_WAIT: "the device is idle while the host works, compiles, collects or synchronises",
-    Account.COPY: "a copy over the bus with nothing else to do",
-    Account.BUBBLE: "a pipeline stage waits for its neighbours",
-    Account.ONE_OFF: "first launches, code that is loaded, a graph that is captured: once a run",
-    Account.CHECKPOINT: "the loop stands while state is written",
-    Account.OTHER: "idle time without a known reason, the profiler's own work included",
-    Account.QUEUE: "a request waits for its first iteration",
-    Account.PREFILL: "the prompt is read",
-    Account.FIRST_TOKEN: "a request waits and its prompt is read: nothing here tells the two apart",
-    Account.DECODE: "tokens are generated",
-    Account.PREEMPTED: "a running request was thrown out and starts again",
-    Account.NETWORK: "bytes are on their way between client and server",
+CATEGORY_MEANING = {
+    Category.COMPUTE: "kernels run, other than communication",
+    Category.COMMUNICATION: "a collective runs and nothing else hides it",
+    Category.INPUT_WAIT: "the device is idle because the next batch is not there",
+    Category.LAUNCH_GAP: "the device is idle because the host launches too slowly",
+    Category.HOST_WAIT: "the device is idle while the host works, compiles, collects or synchronises",
+    Category.COPY: "a copy over the bus with nothing else to do",
+    Category.BUBBLE: "a pipeline stage waits for its neighbours",
+    Category.WARM_UP: "first launches, code that is loaded, a graph that is captured: once a run",
+    Category.CHECKPOINT: "the loop stands while state is written",
+    Category.OTHER: "idle time without a known reason, the profiler's own work included",
+    Category.QUEUE: "a request waits for its first iteration",
+    Category.PREFILL: "the prompt is read",
+    Category.FIRST_TOKEN: "a request waits and its prompt is read: nothing here tells the two apart",
+    Category.DECODE: "tokens are generated",
+    Category.PREEMPTED: "a running request was thrown out and starts again",
+    Category.NETWORK: "bytes are on their way between client and server",
 }
 
 
@@ -136,7 +136,7 @@ def _healthy(diagnosis: Diagnosis) -> Verdict:
 def _unclear(diagnosis: Diagnosis) -> Verdict:
     ask = diagnosis.next[0].capture if diagnosis.next else None
     do = f"Capture next: {ask.artifact}: {ask.command}" if ask else ""
-    leading = leading_suspect(diagnosis)
+    leading = leading_hypothesis(diagnosis)
     if leading is not None and _chance(diagnosis, leading) >= NAMED:
         chance = _chance(diagnosis, leading)
         what = f"nearest is {leading.cause} ({chance:.0%}): {leading.headline.removeprefix(PERHAPS)}"
@@ -147,7 +147,7 @@ def _unclear(diagnosis: Diagnosis) -> Verdict:
     return Verdict(diagnosis.why_unclear, why, do, "unclear", voice=CANNOT_TELL)
 
 
-def leading_suspect(diagnosis: Diagnosis) -> Finding | None:
+def leading_hypothesis(diagnosis: Diagnosis) -> Finding | None:
     """The likeliest of the causes that are only likely, in an unclear answer; words alone lead where they mean one thing.
 
     What a run may gain beside its trouble leads where the table holds it likelier than every trouble: then it is the answer.
@@ -216,13 +216,13 @@ def proof_rows(diagnosis: Diagnosis) -> list[str]:
     rows = []
     stepped = diagnosis.ledger is not None and diagnosis.ledger.unit == "step"
     for p in diagnosis.proofs:
-        if diagnosis.state is State.SICK and (not p.accounts or stepped):
+        if diagnosis.state is State.SICK and (not p.describes or stepped):
             continue
         rows.append(
             f"{p.of}: {p.says}"
-            + (f" ({p.lacks.rstrip('.')})" if p.lacks and not p.accounts and p.lacks != diagnosis.why_unclear else "")
+            + (f" ({p.lacks.rstrip('.')})" if p.lacks and not p.describes and p.lacks != diagnosis.why_unclear else "")
         )
-        parts = [] if p.speaks_for_run else [r for r in p.because if r.text not in p.says]
+        parts = [] if p.covers_run else [r for r in p.because if r.text not in p.says]
         rows += [f"{r.text}  {places(r.sources)}".rstrip() for r in parts[:MOST_PARTS]]
     return rows
 
@@ -234,5 +234,5 @@ def in_a_word(diagnosis: Diagnosis) -> str:
         return f"{first.cause} {first.confidence:.0%}"
     if diagnosis.healthy:
         return "healthy"
-    leading = leading_suspect(diagnosis)
+    leading = leading_hypothesis(diagnosis)
     return f"cannot tell (perhaps {leading.cause} {leading.confidence:.0%})" if leading else "cannot tell"

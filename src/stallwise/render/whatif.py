@@ -15,7 +15,7 @@ NOTICED = 0.005  # of the step; less is said as nothing
 
 def as_text(answer: WhatIf) -> str:
     """A table, best first."""
-    lines = [f"{counted(answer)} {answer.source}: {step_told(answer)}", ""]
+    lines = [f"{counted(answer)} {answer.source}: {step_line(answer)}", ""]
     lines += [_line(tried, answer) for tried in answer.alone]
     if answer.together is not None:
         lines += ["", _line(answer.together, answer), f"{'in this order':16s}  {', then '.join(answer.order)}"]
@@ -32,18 +32,18 @@ def counted(answer: WhatIf) -> str:
     return f"{steps} of the first of {answer.ranks} traces:" if answer.ranks > 1 else f"{steps} of"
 
 
-def step_told(answer: WhatIf) -> str:
+def step_line(answer: WhatIf) -> str:
     """The step, how far it may lie off, and the traced one where it differs; or why the profiler is still in it."""
     if answer.as_traced:
         return f"{_s(answer.clean_step_s)} as traced ({answer.as_traced})"
     step = _s(answer.clean_step_s)
-    told = (
+    step_text = (
         f"{step} ({ends(answer.clean_low_s, answer.clean_high_s)})"
         if answer.clean_low_s < answer.clean_high_s
         else step
     )
     traced = _s(answer.traced_step_s)
-    return told if traced == step else f"{told} without the profiler, {traced} while traced"
+    return step_text if traced == step else f"{step_text} without the profiler, {traced} while traced"
 
 
 def won(tried: Tried, answer: WhatIf) -> str:

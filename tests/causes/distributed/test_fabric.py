@@ -74,14 +74,14 @@ def test_what_is_normal_is_healthy(what: str) -> None:
     assert calm(HEALTHY[what])
 
 
-def test_the_border_its_price_and_the_algorithm_are_named() -> None:
+def test_the_boundary_its_price_and_the_algorithm_are_named() -> None:
     found = diagnosis_of("ranks,time_ms\n64,45\n128,52\n256,61\n512,340\n").findings[0]
     assert "512" in found.headline and "hierarchical" in found.fixes[0].action
     assert found.gain is not None and 0.2 < found.gain.high_s < 0.28
 
 
 @given(st.floats(0.001, 10.0), st.floats(1.0, 1.3), st.floats(3.0, 30.0), st.integers(1, 4))
-def test_a_planted_border_is_found_where_it_was_put(base: float, growth: float, jump: float, place: int) -> None:
+def test_a_planted_boundary_is_found_where_it_was_put(base: float, growth: float, jump: float, place: int) -> None:
     sizes = [8, 16, 32, 64, 128, 256]
     times = [base * (1 + (growth - 1) * i / 5) * (jump if i > place else 1.0) for i in range(6)]
     text = "ranks,time_s\n" + "\n".join(f"{n},{t:.9f}" for n, t in zip(sizes, times, strict=True))

@@ -20,7 +20,7 @@ from stallwise.evidence.catalog import (
     fabric,
     numerics,
     recording,
-    roof,
+    roofline,
     run,
     stated,
     step,
@@ -33,7 +33,7 @@ from stallwise.evidence.catalog import serving as v
 from stallwise.evidence.event import Event, Role
 from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import WHOLE, Fact, Scope, Series, Source, Table
-from stallwise.evidence.ledger import Account, Ledger
+from stallwise.evidence.ledger import Category, Ledger
 from stallwise.evidence.profile import Spent, profile_table
 from stallwise.evidence.quantity import Quantity
 from stallwise.evidence.unread import Unread
@@ -55,7 +55,7 @@ def series(quantity: Quantity, values: Any, scope: Scope = WHOLE) -> Series:
 
 
 def ledger(idle_s: float = 0.001, scope: Scope = WHOLE) -> Ledger:
-    return Ledger({Account.COMPUTE: 0.1 - idle_s, Account.LAUNCH_GAP: idle_s}, HERE, scope, samples=4)
+    return Ledger({Category.COMPUTE: 0.1 - idle_s, Category.LAUNCH_GAP: idle_s}, HERE, scope, samples=4)
 
 
 GEMM, GPU1 = Scope(kernel="hgemm_128x128(__half const *)"), Scope(gpu=1)
@@ -63,10 +63,11 @@ PRODUCT = {k.TIME: 1e-3, k.TENSOR_SHARE: 0.85, k.FMA_SHARE: 0.05, k.SM_SHARE: 0.
            k.ARGUMENT_TYPES: "__half", k.TAIL_SHARE: 0.0}  # fmt: skip
 STREAM = {k.TIME: 1e-3, k.SM_SHARE: 0.1, k.DRAM_SHARE: 0.92, k.KIND: "unknown", k.TAIL_SHARE: 0.0}
 BUSY_PIPE = STREAM | {k.DRAM_SHARE: 0.1, k.TIME: 1.0}
-TRACE = {step.BUSY_TIME: 0.099, roof.NEAR_SHARE: 0.9, roof.KNOWN_SHARE: 0.95, roof.MATRIX_SHARE: 0.8, roof.BY_SHAPE_SHARE: 0.9,
-         roof.STEP_SPREAD: 0.01, step.STEP_UNIT: "step", roof.MATRIX_RATE_SHARE: 0.7, roof.MEMORY_RATE_SHARE: 0.3}  # fmt: skip
-DECODE = TRACE | {step.ITERATION_KIND: "decode", roof.ATTENTION_SHARE: 0.1, roof.MEMORY_RATE_SHARE: 0.8, roof.PRODUCT_BYTES_SHARE: 0.8,
-                  roof.MATRIX_RATE_SHARE: 0.02}  # fmt: skip
+TRACE = {step.BUSY_TIME: 0.099, roofline.NEAR_SHARE: 0.9, roofline.KNOWN_SHARE: 0.95, roofline.MATRIX_SHARE: 0.8,
+         roofline.BY_SHAPE_SHARE: 0.9, roofline.STEP_SPREAD: 0.01, step.STEP_UNIT: "step", roofline.MATRIX_RATE_SHARE: 0.7,
+ roofline.MEMORY_RATE_SHARE: 0.3}  # fmt: skip
+DECODE = TRACE | {step.ITERATION_KIND: "decode", roofline.ATTENTION_SHARE: 0.1, roofline.MEMORY_RATE_SHARE: 0.8,
+                  roofline.GEMM_BYTES_SHARE: 0.8, roofline.MATRIX_RATE_SHARE: 0.02}  # fmt: skip
 ENGINE = {
     v.RUNNING: 32.0,
     v.WAITING: 0.0,
@@ -110,7 +111,7 @@ TEST = {v.ACHIEVED_RATE: 7.9, v.OFFERED_RATE: 8.0, v.TTFT: 0.2, v.TPOT: 0.02, v.
 RECORDED = {
     recording.BUSY_SHARE: 0.99, recording.LENGTH: 1.0, recording.DEVICE_SPAN: 0.99, recording.KERNELS: 900.0,
     recording.KERNEL_TIME: 0.98, recording.STEPS_SHARE: 0.95, step.STEP_UNIT: "step", step.STEP_COUNT: 5.0,
-    roof.MATRIX_SHARE: 0.8, step.BUSY_TIME: 0.19,
+    roofline.MATRIX_SHARE: 0.8, step.BUSY_TIME: 0.19,
 }  # fmt: skip
 
 
@@ -146,17 +147,17 @@ CASES: dict[str, tuple[Sequence[Item], dict[str, Sequence[Item]]]] = {
         [*facts(TRACE), ledger()],
         {
             "a rank that idles": [ledger(0.02, Scope(rank=3))],
-            "a rank far from its ceiling": [fact(roof.NEAR_SHARE, 0.5, Scope(rank=3))],
-            "steps that differ on one rank": [fact(roof.STEP_SPREAD, 0.4, Scope(rank=3))],
-            "work that nobody knows": [fact(roof.UNREAD_SHARE, 0.4)],
+            "a rank far from its ceiling": [fact(roofline.NEAR_SHARE, 0.5, Scope(rank=3))],
+            "steps that differ on one rank": [fact(roofline.STEP_SPREAD, 0.4, Scope(rank=3))],
+            "work that nobody knows": [fact(roofline.UNREAD_SHARE, 0.4)],
         },
     ),
     "decode_trace": (
         [*facts(DECODE), ledger()],
         {
-            "products near nothing behind them": [fact(roof.NEAR_SHARE, 0.5)],
-            "attention that leads and reads slowly": facts({roof.ATTENTION_SHARE: 0.6, roof.ATTENTION_BYTES_SHARE: 0.2}),
-            "iterations that differ": [fact(roof.STEP_SPREAD, 0.5)],
+            "products near nothing behind them": [fact(roofline.NEAR_SHARE, 0.5)],
+            "attention that leads and reads slowly": facts({roofline.ATTENTION_SHARE: 0.6, roofline.ATTENTION_BYTES_SHARE: 0.2}),
+            "iterations that differ": [fact(roofline.STEP_SPREAD, 0.5)],
             "a rank that idles": [ledger(0.02, Scope(rank=1))],
         },
     ),
@@ -224,8 +225,8 @@ CASES: dict[str, tuple[Sequence[Item], dict[str, Sequence[Item]]]] = {
         {
             "a rank that waits": [fact(recording.BUSY_SHARE, 0.8, Scope(rank=3))],
             "products on ordinary cores": [fact(step.SIMT_TIME, 0.05)],
-            "steps that differ": [fact(roof.STEP_SPREAD, 0.4)],
-            "kernels whose names say nothing": [fact(roof.UNREAD_SHARE, 0.6)],
+            "steps that differ": [fact(roofline.STEP_SPREAD, 0.4)],
+            "kernels whose names say nothing": [fact(roofline.UNREAD_SHARE, 0.6)],
         },
     ),
     "profile": (
@@ -309,7 +310,7 @@ def test_two_runs_tell_how_much_a_rate_fell_and_never_speak_for_the_run() -> Non
     told = [fact(run.TOKENS_PER_S, 153e3), fact(run.TOKENS_PER_S, 292e3, before)]
     ratio = fact(change.WORSE_RATIO, 292 / 153, Scope(layer="run.tokens_per_s"))
     refused = proved("two_runs", [*told, ratio])
-    assert refused.lacks.endswith("48% lower.") and refused.objects and not refused.speaks_for_run
+    assert refused.lacks.endswith("48% lower.") and refused.objects and not refused.covers_run
     slower = [
         fact(run.STEP_TIME, 1.9),
         fact(run.STEP_TIME, 1.0, before),

@@ -153,6 +153,6 @@ def test_a_busy_fma_pipe_is_no_ceiling_of_a_product() -> None:
     assert not nameless.healthy and not any(f.cause == "compute-roof" for f in nameless.findings)
 
 
-def test_a_product_on_the_tensor_pipe_and_attention_beside_it_stay_at_the_roof() -> None:
+def test_a_product_on_the_tensor_pipe_and_attention_beside_it_stay_at_the_ceiling() -> None:
     assert first({k.TENSOR_SHARE: 0.86, k.SM_SHARE: 0.86}) == "compute-roof"
     assert first({k.TENSOR_SHARE: 0.6, k.XU_SHARE: 0.82, k.SM_SHARE: 0.82}) == "compute-roof"

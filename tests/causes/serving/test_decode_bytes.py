@@ -8,7 +8,7 @@ from tests.measures.scripted_run import ScriptedRun
 
 from stallwise.doctor.examine import diagnose
 from stallwise.doctor.findings.diagnosis import Diagnosis
-from stallwise.evidence.catalog import roof
+from stallwise.evidence.catalog import roofline
 from stallwise.render.text import to_text
 
 GEMM, ATTENTION = "nvjet_sm90_tst_64x8_64x16_4x1_v_bz_TNT", "pytorch_flash::flash_fwd_splitkv_kernel"
@@ -29,7 +29,7 @@ def decoded(folder: Path, gemm_us: float, attention_us: float, gemm_dims: object
 
 def test_attention_at_the_memory_s_rate_binds_and_not_the_products(tmp_path: Path) -> None:
     diagnosis = decoded(tmp_path, gemm_us=12.0, attention_us=238.0)
-    assert diagnosis.evidence.value(roof.ATTENTION_BYTES_SHARE) > 0.9
+    assert diagnosis.evidence.value(roofline.ATTENTION_BYTES_SHARE) > 0.9
     first = diagnosis.first
     assert first is not None and first.cause == "decode-bandwidth-bound" and "reads the KV cache" in first.headline
     assert "KV cache" in first.fixes[0].action

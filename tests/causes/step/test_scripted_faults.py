@@ -260,7 +260,7 @@ def test_gains_never_exceed_the_step(body: Callable[[ScriptedRun, int], None], t
     diagnosis = diagnosed(tmp_path, body, steps=3)
     assert diagnosis.ledger is not None
     # Of a replay what is likely: its high end is what it may win alone, on a day when the host is slow.
-    gains = [f.gain for f in diagnosis.findings if f.gain and f.account]
+    gains = [f.gain for f in diagnosis.findings if f.gain and f.category]
     claimed = sum(g.high_s if g.likely_s is None else min(g.likely_s, g.high_s) for g in gains)
     assert all(g.high_s <= diagnosis.ledger.whole_s for g in gains)
     assert claimed <= diagnosis.ledger.whole_s * 1.001

@@ -23,7 +23,7 @@ def losses(before: list[float], after: list[float]) -> Losses:
     found = Losses(torch)
     for one, other in zip(before, after, strict=True):
         for changed, value in ((False, one), (True, other)):
-            found.hear(torch.tensor(value))
+            found.add(torch.tensor(value))
             found.block_ended(changed)
     return found
 
@@ -44,12 +44,12 @@ def test_another_model_is_one() -> None:
 
 def test_a_loss_that_is_no_number_is_one_at_once_but_not_where_the_job_has_none() -> None:
     found = losses([2.3], [2.3])
-    found.hear(torch.tensor(float("nan")))
+    found.add(torch.tensor(float("nan")))
     assert found.block_ended(True) == "the loss became nan"
     theirs = Losses(torch)
-    theirs.hear(torch.tensor(float("nan")))
+    theirs.add(torch.tensor(float("nan")))
     assert theirs.block_ended(True) is None
-    theirs.hear(torch.ones(3))  # no scalar: a backward pass with gradients of its own
+    theirs.add(torch.ones(3))  # no scalar: a backward pass with gradients of its own
     assert theirs.block_ended(True) is None
 
 

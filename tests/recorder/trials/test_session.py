@@ -70,7 +70,7 @@ class Job:
             number=0,
             window=None,
             not_the_jobs=lambda s: None,
-            borders=SimpleNamespace(kind="optimizer"),
+            boundaries=SimpleNamespace(kind="optimizer"),
             stages=SimpleNamespace(captured_graphs=False),
         )
         self.scene = Scene(TORCH, self.recorder)
@@ -342,7 +342,7 @@ def test_ranks_follow_the_first_one_and_hear_of_each_other(tmp_path: Path) -> No
 
     def rank(number: int) -> None:
         ranks = Ranks(str(tmp_path), number, 3)
-        heard[number] = (ranks.decide(f"from {number}"), ranks.hear({"me": number}))
+        heard[number] = (ranks.decide(f"from {number}"), ranks.gather({"me": number}))
         if number == 2:
             ranks.fail("no room")
 

@@ -17,8 +17,8 @@ import torch
 from tests.recorder.trials.jobs import recorded
 
 from stallwise.experiment.scene import Scene
-from stallwise.experiment.whole_answers import MODULE, hear_whole_answers
-from stallwise.recorder import borders
+from stallwise.experiment.whole_answers import MODULE, record_whole_answers
+from stallwise.recorder import step_boundaries
 
 pytestmark = [pytest.mark.torch]
 TOKENS = 5
@@ -51,10 +51,10 @@ def test_steps_are_answers_and_the_model_that_answers_is_seen(tmp_path: Path, mo
     monkeypatch.setitem(sys.modules, MODULE, module)
     original, model = GenerationMixin.generate, Model().eval()
     with recorded(tmp_path) as recorder, torch.no_grad():
-        hear_whole_answers(recorder)
-        for _ in range(borders.ENOUGH[borders.ANSWER]):
+        record_whole_answers(recorder)
+        for _ in range(step_boundaries.ENOUGH[step_boundaries.ANSWER]):
             model.generate(torch.ones(1, 2))
-        assert recorder.borders.kind == borders.ANSWER
+        assert recorder.boundaries.kind == step_boundaries.ANSWER
         scene, before = Scene(torch, recorder), recorder.number
         scene.look(())
         for _ in range(3):

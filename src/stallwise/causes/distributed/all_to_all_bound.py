@@ -27,7 +27,7 @@ from stallwise.doctor.findings.rule import rule
 from stallwise.evidence.capture import NCCL_TESTS, RANK_TRACES
 from stallwise.evidence.catalog import distributed as q
 from stallwise.evidence.evidence import Evidence
-from stallwise.evidence.ledger import Account
+from stallwise.evidence.ledger import Category
 
 NOTICEABLE = 0.08  # of the step
 MOSTLY = 0.5  # of the exposed communication
@@ -63,7 +63,7 @@ def all_to_all_bound(evidence: Evidence) -> Finding | None:
             Reason.of(f"all-to-all alone runs for {time} of {step_s * 1e3:.1f} ms a step", time),
             Reason.of(f"that is {time.number / exposed.number:.0%} of the exposed communication", exposed),
         ),
-        account=Account.COMMUNICATION,
+        category=Category.COMMUNICATION,
         gain=gain,
         against=() if seen else (Reason("one rank's trace cannot tell moving bytes from waiting for a busy expert"),),
         fixes=(

@@ -27,7 +27,7 @@ from stallwise.doctor.findings.rule import rule
 from stallwise.evidence.capture import NCCL_TESTS, RANK_TRACES
 from stallwise.evidence.catalog import distributed as q
 from stallwise.evidence.evidence import Evidence
-from stallwise.evidence.ledger import Account
+from stallwise.evidence.ledger import Category
 
 MANY = 16  # reductions a step; fewer are not worth merging
 NOTICEABLE = 0.03  # of the step
@@ -67,7 +67,7 @@ def bucket_too_small(evidence: Evidence) -> Finding | None:
             Reason.of(f"{count} reductions below 1 MB a step, typically {size}, show for {time}", count, size, time),
             Reason.of(f"each shows for {each_s * 1e6:.0f} us, which is latency at this size", time),
         ),
-        account=Account.COMMUNICATION,
+        category=Category.COMMUNICATION,
         gain=gain,
         fixes=(
             Fix(

@@ -30,7 +30,7 @@ from stallwise.evidence.catalog import expected, stated
 from stallwise.evidence.catalog.fabric import (
     SCALING_ADVICE,
     SCALING_BEFORE,
-    SCALING_BORDER,
+    SCALING_BOUNDARY,
     SCALING_EFFICIENCY,
     SCALING_EXCESS,
     SCALING_JUMP,
@@ -42,24 +42,24 @@ SURE_JUMP = 2.0  # times the trend: no run-to-run noise does that
 TREND = 4  # sizes: of three, two make a trend that one of them alone may bend
 
 
-@rule(SCALING_BORDER)
+@rule(SCALING_BOUNDARY)
 def collective_topology_cliff(evidence: Evidence) -> Finding | None:
     """A scaling series that leaves its own trend at one size."""
-    border, jump = evidence.get(SCALING_BORDER), evidence.get(SCALING_JUMP)
-    if border is None or jump is None:
+    boundary, jump = evidence.get(SCALING_BOUNDARY), evidence.get(SCALING_JUMP)
+    if boundary is None or jump is None:
         return None
     excess, series, advice = evidence.get(SCALING_EXCESS), evidence.get(SCALING_BEFORE), evidence.get(SCALING_ADVICE)
     efficiency = evidence.get(SCALING_EFFICIENCY)
     because = [Reason.of(f"{series.value}", series)] if series else []
-    because.append(Reason.of(f"{jump.number:.1f}x the trend from {border} ranks on", jump, border))
-    if border.note:
-        because.append(Reason.of(f"that is where the group leaves the node ({border.note})", border))
+    because.append(Reason.of(f"{jump.number:.1f}x the trend from {boundary} ranks on", jump, boundary))
+    if boundary.note:
+        because.append(Reason.of(f"that is where the group leaves the node ({boundary.note})", boundary))
     if efficiency:
         because.append(Reason.of(f"efficiency at the largest size {efficiency}", efficiency))
     gain = Gain(0.5 * excess.number, excess.number, "back to the trend of the smaller sizes") if excess else None
     return Finding(
-        headline=f"Scaling breaks at {border} ranks: the group crosses a slower link there",
-        confidence=0.92 if jump.number >= SURE_JUMP or border.note else 0.8 if border.samples >= TREND else 0.45,
+        headline=f"Scaling breaks at {boundary} ranks: the group crosses a slower link there",
+        confidence=0.92 if jump.number >= SURE_JUMP or boundary.note else 0.8 if boundary.samples >= TREND else 0.45,
         because=tuple(because),
         gain=gain,
         fixes=(
@@ -94,7 +94,7 @@ def _slower_across(evidence: Evidence) -> bool | None:
     return across < 0.6 * within if across == across and within == within else None
 
 
-def _over_the_border(evidence: Evidence) -> bool | None:
+def _over_the_boundary(evidence: Evidence) -> bool | None:
     pod, cliff = evidence.value(stated.POD_GPUS), evidence.value(expected.CLIFF_GPUS)
     return pod < cliff <= 2 * pod + 1 if pod == pod and cliff == cliff else None
 
@@ -102,7 +102,7 @@ def _over_the_border(evidence: Evidence) -> bool | None:
 CLUES = (
     above(stated.GPUS, NODE_GPUS, "hint", "more GPUs than one node holds: there are borders to cross", "all GPUs are in one node"),
     above(expected.CLIFF_RATIO, 1.8, "fair, needed", "the time leaves the trend of all smaller scales at once", "the time follows its trend"),
-    Clue((stated.POD_GPUS, expected.CLIFF_GPUS), _over_the_border, "fair",
+    Clue((stated.POD_GPUS, expected.CLIFF_GPUS), _over_the_boundary, "fair",
          "the jump falls on the border of a pod", "the jump is not at a border of the topology"),
     Clue((stated.CROSS_POD_BANDWIDTH, stated.IN_POD_BANDWIDTH), _slower_across, "strong, needed",
          "links across the border are much slower", "links across the border are as fast as inside"),

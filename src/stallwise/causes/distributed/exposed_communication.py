@@ -29,7 +29,7 @@ from stallwise.evidence.capture import NCCL_LOG, NCCL_TESTS, RANK_TRACES
 from stallwise.evidence.catalog import distributed as q
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact
-from stallwise.evidence.ledger import Account
+from stallwise.evidence.ledger import Category
 
 NOTICEABLE = 0.05  # of a step; well overlapped jobs show 1 to 4%
 LARGE = 0.15
@@ -76,7 +76,7 @@ def exposed_communication(evidence: Evidence) -> Finding | None:
         headline=f"Communication shows: {exposed} of a step nothing else runs.",
         confidence=_confidence(shown_s / step_s, seen_all),
         because=tuple(because),
-        account=Account.COMMUNICATION,
+        category=Category.COMMUNICATION,
         gain=Gain(
             COVERABLE * coverable if seen_all else 0.3 * coverable,
             shown_s,

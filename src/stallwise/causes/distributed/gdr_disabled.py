@@ -66,19 +66,19 @@ def gdr_disabled(evidence: Evidence) -> Finding | None:
     share = evidence.get(CROSS_NODE_GDR_SHARE)
     if share is None or share.number > FEW or evidence.value(FABRIC_NODES, 0.0) < 2:
         return None
-    said = evidence.all(NCCL_GDR_OFF)
+    disabled = evidence.all(NCCL_GDR_OFF)
     acs = [f for f in evidence.all(ACS_ENABLED) if f.number > 0]
     off = [f for f in evidence.all(NCCL_ENV) if str(f.value) in ("NCCL_NET_GDR_LEVEL=0", "NCCL_NET_GDR_LEVEL=LOC")]
     via = [f for f in evidence.all(CROSS_NODE_VIA) if "Socket" not in str(f.value)]
     because = [
         Reason.of(f"{share.samples} RDMA connections ({via[0].value if via else 'NET'}), none with GDRDMA", share)
     ]
-    because += [Reason.of(f"NCCL says it is off for {f.value}", f) for f in said[:1]]
+    because += [Reason.of(f"NCCL says it is off for {f.value}", f) for f in disabled[:1]]
     because += [Reason.of(f"{f} bridges redirect peer traffic (ACS)", f) for f in acs[:1]]
     because += [Reason.of(f"setting {f.value}", f) for f in off[:1]]
     return Finding(
         headline="RDMA between nodes bounces through host memory: GPUDirect is off",
-        confidence=0.93 if said or off else 0.8 if share.samples >= SEVERAL else 0.45,
+        confidence=0.93 if disabled or off else 0.8 if share.samples >= SEVERAL else 0.45,
         because=tuple(because),
         fixes=(
             Fix(

@@ -28,7 +28,7 @@ from stallwise.doctor.findings.rule import rule
 from stallwise.evidence.capture import RANK_TRACES
 from stallwise.evidence.catalog import distributed as q
 from stallwise.evidence.evidence import Evidence
-from stallwise.evidence.ledger import Account
+from stallwise.evidence.ledger import Category
 
 UNEVEN = 1.3  # busiest over mean; random routing of thousands of tokens stays within a few percent
 VERY = 2.0
@@ -64,7 +64,7 @@ def moe_imbalance(evidence: Evidence) -> Finding | None:
         headline=f"Experts are uneven: {busiest} gets {spread} the mean, and all wait for it.",
         confidence=min(0.7 + 0.2 * min((spread.number - 1) / (VERY - 1), 1.0) + (0.05 if took and even else 0.0), 0.95),
         because=tuple(because),
-        account=Account.COMMUNICATION if gain else None,
+        category=Category.COMMUNICATION if gain else None,
         gain=gain,
         fixes=(
             Fix("Balance the router: auxiliary loss or per-expert bias", gain, worth=worth, cost="training time to settle",

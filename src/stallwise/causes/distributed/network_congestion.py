@@ -29,7 +29,7 @@ from stallwise.evidence.catalog import distributed as q
 from stallwise.evidence.catalog import expected, stated
 from stallwise.evidence.catalog.fabric import ONE_NODE
 from stallwise.evidence.evidence import Evidence
-from stallwise.evidence.ledger import Account
+from stallwise.evidence.ledger import Category
 
 FELL = 0.6  # of the earlier rate; repeated measurements of a quiet link agree within 10%
 TOGETHER = 0.8  # own and neighbour's rate over the link's earlier rate: the link is full
@@ -77,7 +77,7 @@ def _varying_collectives(evidence: Evidence) -> Finding | None:
         because=(
             Reason.of(f"waiting for ranks removed, equal collectives vary by {worst} ({worst.samples} of them)", worst),
         ),
-        account=Account.COMMUNICATION,
+        category=Category.COMMUNICATION,
         gain=gain,
         against=(Reason("compute kernels that share SMs or memory with the collective slow it too"),),
         fixes=_fixes("the slow ones at the rate of the quick ones"),

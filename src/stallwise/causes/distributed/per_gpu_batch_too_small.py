@@ -26,7 +26,7 @@ from stallwise.doctor.findings.rule import rule
 from stallwise.evidence.capture import NCCL_TESTS, RANK_TRACES
 from stallwise.evidence.catalog import distributed as q
 from stallwise.evidence.evidence import Evidence
-from stallwise.evidence.ledger import Account
+from stallwise.evidence.ledger import Category
 
 MORE_THAN_COMPUTE = 1.0  # communication over compute: above this overlap cannot save it
 NOTICEABLE = 0.15  # of the step, exposed
@@ -66,7 +66,7 @@ def per_gpu_batch_too_small(evidence: Evidence) -> Finding | None:
             Reason.of(f"communication is {bytes_s / compute.number:.1f}x the compute, so overlap cannot hide it", time, compute),
             Reason.of(f"{share} of the step shows it", share),
         ),
-        account=Account.COMMUNICATION,
+        category=Category.COMMUNICATION,
         gain=gain,
         against=() if seen else (Reason("one rank's trace cannot tell moving bytes from waiting"),),
         fixes=(

@@ -29,7 +29,7 @@ from stallwise.evidence.catalog import distributed as q
 from stallwise.evidence.catalog import expected, stated
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact
-from stallwise.evidence.ledger import Account
+from stallwise.evidence.ledger import Category
 
 NOTICEABLE = 0.08  # of the step; pipelines are run with about so much
 SAME = 1.3  # measured over ideal: beyond that something else idles too
@@ -67,7 +67,7 @@ def pipeline_bubble(evidence: Evidence) -> Finding | None:
         headline=f"The pipeline idles {idle} of the step, as its schedule must.",
         confidence=0.8,
         because=(Reason.of(f"{shape}the schedule idles {ideal}, measured {idle}", idle, ideal),),
-        account=Account.BUBBLE,
+        category=Category.BUBBLE,
         gain=gain,
         fixes=(
             Fix("More micro-batches a step", gain, worth=worth, cost="activation memory, or smaller micro-batches",
@@ -86,5 +86,5 @@ def _measured(evidence: Evidence) -> tuple[Fact | None, Fact | None]:
     idle, ideal = evidence.get(q.PIPELINE_IDLE), evidence.get(q.BUBBLE_IDEAL)
     if idle and ideal:
         return idle, ideal
-    told = evidence.get(stated.BUBBLE)
-    return told, evidence.get(expected.BUBBLE_SCHEDULE) or evidence.get(expected.BUBBLE_1F1B)
+    stated_bubble = evidence.get(stated.BUBBLE)
+    return stated_bubble, evidence.get(expected.BUBBLE_SCHEDULE) or evidence.get(expected.BUBBLE_1F1B)

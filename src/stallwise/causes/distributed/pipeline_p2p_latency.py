@@ -29,7 +29,7 @@ from stallwise.evidence.catalog import distributed as q
 from stallwise.evidence.catalog import expected, stated
 from stallwise.evidence.catalog import workers as w
 from stallwise.evidence.evidence import Evidence
-from stallwise.evidence.ledger import Account
+from stallwise.evidence.ledger import Category
 
 NOTICEABLE = 0.05  # of the step
 SLOW_LINK = 0.02  # of the step, by replay
@@ -46,7 +46,7 @@ def pipeline_p2p_latency(evidence: Evidence) -> Finding | None:
         return slow
     time, step, count = evidence.get(q.P2P_TIME), evidence.get(q.JOB_STEP), evidence.get(q.P2P_COUNT)
     if not (time and step and count) or step.number <= 0:
-        return _told(evidence)
+        return _stated_share(evidence)
     if time.number < NOTICEABLE * step.number:
         return None
     gain = Gain(0.4 * time.number, time.number, "half with fewer hand-offs, all if overlapped")
@@ -57,7 +57,7 @@ def pipeline_p2p_latency(evidence: Evidence) -> Finding | None:
             Reason.of(f"{count} sends and receives a step and stage take {time}, waiting left out", time, count),
             Reason.of(f"that is {time.number / step.number:.0%} of the step", step),
         ),
-        account=Account.COMMUNICATION,
+        category=Category.COMMUNICATION,
         gain=gain,
         fixes=_fixes(gain),
         avoid="More virtual stages: each adds hand-offs.",
@@ -91,7 +91,7 @@ def _slow_link(evidence: Evidence) -> Finding | None:
     )
 
 
-def _told(evidence: Evidence) -> Finding | None:
+def _stated_share(evidence: Evidence) -> Finding | None:
     share = evidence.get(stated.P2P_SHARE)
     if share is None or share.number < LONG:
         return None

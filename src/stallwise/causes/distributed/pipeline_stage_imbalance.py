@@ -34,7 +34,7 @@ from stallwise.evidence.catalog import distributed as q
 from stallwise.evidence.catalog import expected, stated
 from stallwise.evidence.catalog import workers as w
 from stallwise.evidence.evidence import Evidence
-from stallwise.evidence.ledger import Account
+from stallwise.evidence.ledger import Category
 
 UNEVEN = 1.05  # slowest over mean; layers come whole, so a few percent are unavoidable
 CLEAR = 1.15
@@ -114,7 +114,7 @@ def _in_times(evidence: Evidence) -> Finding | None:
         headline=f"Pipeline stage {at} is {ratio.number - 1:.0%} slower than the mean: all stages wait for it.",
         confidence=0.75 + 0.2 * min((ratio.number - 1) / (CLEAR - 1), 1.0),
         because=tuple(because),
-        account=None if cost else Account.BUBBLE,
+        category=None if cost else Category.BUBBLE,
         gain=gain,
         fixes=(
             Fix(_move(evidence, at, 1 - 1 / ratio.number), gain, worth=faster,

@@ -34,7 +34,7 @@ from stallwise.evidence.catalog import distributed as q
 from stallwise.evidence.catalog import expected, run, stated
 from stallwise.evidence.catalog import workers as w
 from stallwise.evidence.evidence import Evidence
-from stallwise.evidence.ledger import Account
+from stallwise.evidence.ledger import Category
 from stallwise.units import Unit, show
 
 NOTICEABLE = 0.02  # of a step; run-to-run noise of healthy jobs is 1 to 2%
@@ -82,7 +82,7 @@ def _in_statement(evidence: Evidence) -> Finding | None:
     What was measured of the steps themselves (an exchange, a loader, ranks alike) speaks for itself and is left to its prover.
     """
     slower, gpus = evidence.get(expected.SLOWDOWN), evidence.value(stated.GPUS, 1.0)
-    told = (
+    measured = (
         stated.RANK_LOCAL,
         stated.STRAGGLERS,
         stated.GPU_BUSY_UNCHANGED,
@@ -90,7 +90,7 @@ def _in_statement(evidence: Evidence) -> Finding | None:
         run.DATA_TIME,
         stated.SLOW_RANK_RATIO,
     )
-    if slower is None or slower.number < SUDDEN or gpus <= ONE_NODE or any(evidence.get(known) for known in told):
+    if slower is None or slower.number < SUDDEN or gpus <= ONE_NODE or any(evidence.get(known) for known in measured):
         return None
     changed = evidence.text(stated.CHANGED).lower()
     if changed and not any(word in changed for word in UNCHANGED):
@@ -152,7 +152,7 @@ def _in_traces(evidence: Evidence) -> Finding | None:
         confidence=REPLAYED if replayed else _confidence(evidence, cost.number / step.number),
         because=(*_because(evidence, name, known), *of_the_job(evidence)),
         scope=who.scope,
-        account=None if replayed else Account.COMMUNICATION,
+        category=None if replayed else Category.COMMUNICATION,
         gain=gain,
         against=_against(evidence),
         fixes=(*fixes, Fix(f"Run without {name} (spare node) and compare", gain, cost="a restart")),

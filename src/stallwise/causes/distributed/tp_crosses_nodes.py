@@ -57,10 +57,10 @@ def tp_crosses_nodes(evidence: Evidence) -> Finding | None:
     nodes = max(evidence.value(FABRIC_NODES, 0.0), evidence.value(NODES, 0.0))
     if tp is None or per_node < 1 or tp.number <= per_node or nodes < 2:
         return None
-    told = evidence.get(GPUS_PER_NODE) is not None or nodes > 1
+    sizes_known = evidence.get(GPUS_PER_NODE) is not None or nodes > 1
     return Finding(
         headline=f"Tensor parallelism over {tp} ranks crosses nodes of {per_node:.0f} GPUs",
-        confidence=0.8 if told else 0.6,
+        confidence=0.8 if sizes_known else 0.6,
         because=(Reason.of(f"tensor-parallel size {tp}, {nodes:.0f} nodes with {per_node:.0f} GPUs each", tp),),
         fixes=(
             Fix(

@@ -27,7 +27,7 @@ from stallwise.evidence.capture import RANK_TRACES, STEP_SHAPE
 from stallwise.evidence.catalog import distributed as q
 from stallwise.evidence.catalog import stated
 from stallwise.evidence.evidence import Evidence
-from stallwise.evidence.ledger import Account
+from stallwise.evidence.ledger import Category
 
 WORTH_IT = 0.03  # of the step
 MOST_CHUNKS = 8
@@ -60,7 +60,7 @@ def virtual_stages_suboptimal(evidence: Evidence) -> Finding | None:
             ),
             Reason(f"{stages:.0f} stages, {many:.0f} micro-batches"),
         ),
-        account=Account.BUBBLE,
+        category=Category.BUBBLE,
         gain=gain,
         fixes=(Fix(f"Interleave {best} chunks a rank", gain, cost="a restart", risk="layers must divide evenly"),),
         avoid="The largest v that the layers allow: hand-offs grow with it.",

@@ -81,7 +81,7 @@ def _killed_for_memory(evidence: Evidence) -> Finding | None:
         confidence=KILLER_NAMED,
         because=(
             Reason.of("the log says so in the killer's own words", killed),
-            *(Reason(e.text[:200], (e.source,)) for e in evidence.said("process-killed")[-2:]),
+            *(Reason(e.text[:200], (e.source,)) for e in evidence.events_of("process-killed")[-2:]),
         ),
         next=(HOST_MEMORY,),
         fixes=(
@@ -131,8 +131,8 @@ def _headline(code: Fact, name: Fact | None, words: Fact | None) -> str:
 
 def _summary(code: Fact, name: Fact | None, oom: Fact | None) -> str:
     if code.number == KILL:
-        said = f"; {oom.value}" if oom else "; nothing here confirms it: look at `dmesg | grep -i oom`"
-        return f"Most often this is the kernel's out-of-memory killer{said}."
+        oom_note = f"; {oom.value}" if oom else "; nothing here confirms it: look at `dmesg | grep -i oom`"
+        return f"Most often this is the kernel's out-of-memory killer{oom_note}."
     if name is not None and name.value in NATIVE:
         return "Native code (a library, an extension, the driver) ended the process."
     if name is not None and name.value in ASKED:

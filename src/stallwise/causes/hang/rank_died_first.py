@@ -129,8 +129,8 @@ def _may_be_a_link(evidence: Evidence, lost: list[Fact]) -> bool:
 
 def _many_ranks(evidence: Evidence) -> bool:
     known = [f.number for q in (HANG_WORLD, FABRIC_RANKS, HANG_RANKS) for f in evidence.all(q)]
-    told = [f for q in (FIRST_FAILURE, PROCESS_KILLED, HANG_TIMEOUT) for f in evidence.all(q)]
-    named = max((f.scope.rank for f in told if f.scope.rank is not None), default=0)
+    signs = [f for q in (FIRST_FAILURE, PROCESS_KILLED, HANG_TIMEOUT) for f in evidence.all(q)]
+    named = max((f.scope.rank for f in signs if f.scope.rank is not None), default=0)
     return max(known, default=0) > 1 or named > 0 or bool(evidence.all(PEER_LOST) or evidence.all(STALLED_TENSORS))
 
 

@@ -115,9 +115,9 @@ def _where(evidence: Evidence, codes: list[Fact], words: list[Fact]) -> list[Rea
     """What a kernel's own assertion says, and the user's line from which it was reached."""
     files = {f.source.file for f in (*codes, *words)}
     found = []
-    for said in evidence.said("device-assert")[:1]:
-        times = f"{said.times:,} threads: " if said.times > 1 else ""
-        found.append(Reason(f"{times}{said.word('place').rsplit('/', 1)[-1]}: {said.word('what')}", (said.source,)))
+    for event in evidence.events_of("device-assert")[:1]:
+        times = f"{event.times:,} threads: " if event.times > 1 else ""
+        found.append(Reason(f"{times}{event.word('place').rsplit('/', 1)[-1]}: {event.word('what')}", (event.source,)))
     at = [f for f in evidence.all(job.RAISED_AT) if f.source.file in files]
     return found + [
         Reason.of(f"reached from your code at {f.value} (kernels run later than their launch)", f) for f in at[-1:]

@@ -90,11 +90,11 @@ def gpu_fell_off_bus(evidence: Evidence) -> Finding | None:
 
 def _mixed(evidence: Evidence) -> Reason | None:
     """Two versions of the driver on one machine: that keeps a card from coming back."""
-    said = [e for e in evidence.said("driver-fault", "driver-mismatch") if "mismatch" in e.text.lower()]
-    if not said:
+    mismatches = [e for e in evidence.events_of("driver-fault", "driver-mismatch") if "mismatch" in e.text.lower()]
+    if not mismatches:
         return None
-    times = sum(e.times for e in said if e.times > 1) or len(said)
+    times = sum(e.times for e in mismatches if e.times > 1) or len(mismatches)
     return Reason(
-        f"the driver is installed in two versions, which its module refused {times} times: {said[0].text[:120]}",
-        (said[0].source,),
+        f"the driver is installed in two versions, which its module refused {times} times: {mismatches[0].text[:120]}",
+        (mismatches[0].source,),
     )

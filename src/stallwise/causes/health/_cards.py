@@ -153,14 +153,14 @@ def _memory(cards: Sequence[Card]) -> str:
 
 
 def _throttle(cards: Sequence[Card]) -> str:
-    told = [c for c in cards if len(c.bits)]
-    if not told:
+    with_bits = [c for c in cards if len(c.bits)]
+    if not with_bits:
         return ""
-    held = {c.label: c.held for c in told if c.held}
+    held = {c.label: c.held for c in with_bits if c.held}
     if not held:
         return "no throttle reason active"
     reasons = list(dict.fromkeys(reason for found in held.values() for reason in found))
-    idle = all(c.typical("power_w") < hw.LOADED_SHARE * c.most("power_limit_w") for c in told if c.held)
+    idle = all(c.typical("power_w") < hw.LOADED_SHARE * c.most("power_limit_w") for c in with_bits if c.held)
     means = " (far below their power limit, where it means nothing)" if reasons == ["SW power cap"] and idle else ""
     who = "" if len(held) == len(cards) else f" on {', '.join(list(held)[:4])}{' and others' if len(held) > 4 else ''}"
     return f"{' and '.join(reasons[:3])}{who}{means}, no other throttle reason"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from stallwise.doctor.findings.finding import Fix
 from stallwise.doctor.findings.proof import Limit
 from stallwise.doctor.findings.step_facts import percent
-from stallwise.evidence.catalog import roof
+from stallwise.evidence.catalog import roofline
 from stallwise.evidence.evidence import Evidence
 
 MATRIX_LED = 0.5  # of the busy time: from here matrix work and attention decide the pace
@@ -24,16 +24,16 @@ CACHE_LEVERS = (
 
 def attention_leads(evidence: Evidence) -> bool:
     """Attention takes more of the busy time than all other matrix work."""
-    attention = evidence.value(roof.ATTENTION_SHARE, 0.0)
-    return attention > evidence.value(roof.MATRIX_SHARE, 0.0) - attention
+    attention = evidence.value(roofline.ATTENTION_SHARE, 0.0)
+    return attention > evidence.value(roofline.MATRIX_SHARE, 0.0) - attention
 
 
 def read_at(evidence: Evidence) -> tuple[str, float]:
     """What a busy device mostly reads, and at which part of the memory's peak; NaN where no shapes tell."""
     if attention_leads(evidence):
-        return "the KV cache", evidence.value(roof.ATTENTION_BYTES_SHARE)
-    rate = evidence.value(roof.PRODUCT_BYTES_SHARE)
-    return "its weights", rate if rate == rate else evidence.value(roof.MEMORY_RATE_SHARE)
+        return "the KV cache", evidence.value(roofline.ATTENTION_BYTES_SHARE)
+    rate = evidence.value(roofline.GEMM_BYTES_SHARE)
+    return "its weights", rate if rate == rate else evidence.value(roofline.MEMORY_RATE_SHARE)
 
 
 def bytes_limit(what: str, rate: float) -> Limit:
@@ -49,8 +49,8 @@ def bytes_limit(what: str, rate: float) -> Limit:
 
 def ceiling(evidence: Evidence, near: float) -> Limit:
     """The nearer of the two roofline ceilings, never the matrix units at a few percent while bytes fill the memory."""
-    matrix = evidence.value(roof.MATRIX_SHARE, 0.0)
-    rate, moved = evidence.value(roof.MATRIX_RATE_SHARE), evidence.value(roof.MEMORY_RATE_SHARE)
+    matrix = evidence.value(roofline.MATRIX_SHARE, 0.0)
+    rate, moved = evidence.value(roofline.MATRIX_RATE_SHARE), evidence.value(roofline.MEMORY_RATE_SHARE)
     if matrix < MATRIX_LED:
         return Limit(
             "memory bandwidth",

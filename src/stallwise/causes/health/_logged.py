@@ -80,10 +80,10 @@ def moved(values: NDArray[np.float64]) -> tuple[float, float]:
 
 def described(log: Logged) -> str:
     """The numbers of one log, one after the other."""
-    said = [_pace(log), *_rates(log), _loading(log), _curve(log, run.LOSS, "loss"), _curve(log, run.REWARD, "reward")]
-    said += [_evaluation(log), _range(log, run.GRAD_NORM, "gradient norm"), _scale(log), _memory(log), _experts(log)]
-    said.append(_stamps(log))
-    return ", ".join(part for part in said if part)
+    parts = [_pace(log), *_rates(log), _loading(log), _curve(log, run.LOSS, "loss"), _curve(log, run.REWARD, "reward")]
+    parts += [_evaluation(log), _range(log, run.GRAD_NORM, "gradient norm"), _scale(log), _memory(log), _experts(log)]
+    parts.append(_stamps(log))
+    return ", ".join(part for part in parts if part)
 
 
 def _pace(log: Logged) -> str:
@@ -94,23 +94,23 @@ def _pace(log: Logged) -> str:
     rate = f" ({1 / middle:.3g} a second)" if 0 < middle < 1 else ""
     series = log.series(run.STEP_TIME)
     every = float(np.median(np.diff(series.x))) if series is not None else 1.0
-    told = (
+    pace = (
         f"{len(times)} steps of {ms(middle)}{rate}"
         if every <= 1
         else f"{ms(middle)} a step{rate} at {len(times)} points"
     )
-    return f"{told}, the middle half within {percent(log.spread)}"
+    return f"{pace}, the middle half within {percent(log.spread)}"
 
 
 def _rates(log: Logged) -> list[str]:
-    said = []
+    parts = []
     for quantity, unit, scale in ((run.TOKENS_PER_S, "tokens/s", 1.0), (run.SAMPLES_PER_S, "samples/s", 1.0),
                                   (run.FLOP_RATE, "TFLOP/s", 1e12)):  # fmt: skip
         values = log.values(quantity) / scale
         if len(values):
             middle = float(np.median(values))
-            said.append(f"{middle:,.0f} {unit}" if middle >= 100 else f"{middle:.3g} {unit}")
-    return said + ([f"MFU {log.mfu:.1%}"] if log.mfu == log.mfu else [])
+            parts.append(f"{middle:,.0f} {unit}" if middle >= 100 else f"{middle:.3g} {unit}")
+    return parts + ([f"MFU {log.mfu:.1%}"] if log.mfu == log.mfu else [])
 
 
 def _loading(log: Logged) -> str:
@@ -132,14 +132,14 @@ def _short(value: float) -> str:
 
 def _evaluation(log: Logged) -> str:
     losses, times = log.values(run.EVAL_LOSS), log.values(stages.EVALUATION)
-    said = [f"evaluation loss {_short(losses[0])} -> {_short(losses[-1])}" if len(losses) > 1 else ""]
+    parts = [f"evaluation loss {_short(losses[0])} -> {_short(losses[-1])}" if len(losses) > 1 else ""]
     trained = log.values(run.LOSS)
     if len(losses) > 1 and len(trained) > 1 and losses[-1] > OVERFIT * losses.min() and trained[-1] < trained[0]:
-        said[0] += (
+        parts[0] += (
             f" (lowest {_short(losses.min())}: it rises while the loss falls, which is overfitting and no fault of numbers)"
         )
-    said.append(f"{len(times)} evaluations of {np.median(times):,.4g} s" if len(times) > 1 else "")
-    return ", ".join(part for part in said if part)
+    parts.append(f"{len(times)} evaluations of {np.median(times):,.4g} s" if len(times) > 1 else "")
+    return ", ".join(part for part in parts if part)
 
 
 def _range(log: Logged, quantity: Quantity, word: str) -> str:
@@ -149,13 +149,13 @@ def _range(log: Logged, quantity: Quantity, word: str) -> str:
 
 def _scale(log: Logged) -> str:
     scale, skipped = log.values(run.LOSS_SCALE), log.values(run.SKIPPED_STEPS)
-    said = []
+    parts = []
     if len(scale):
         same = scale.min() == scale.max()
-        said.append(f"loss scale {scale[-1]:.0f} " + ("throughout" if same else f"at the end (from {scale[0]:.0f})"))
+        parts.append(f"loss scale {scale[-1]:.0f} " + ("throughout" if same else f"at the end (from {scale[0]:.0f})"))
     if len(skipped):
-        said.append(f"{skipped.max():.0f} skipped steps")
-    return ", ".join(said)
+        parts.append(f"{skipped.max():.0f} skipped steps")
+    return ", ".join(parts)
 
 
 def _memory(log: Logged) -> str:

@@ -31,10 +31,10 @@ def two_values(facts: Sequence[Fact]) -> str:
     parts: dict[tuple[object, ...], list[Fact]] = {}
     for fact in facts:
         parts.setdefault(tuple(fact.scope.to_dict().items()), []).append(fact)
-    for told in parts.values():
-        low, high = (pick(told, key=lambda f: f.number) for pick in (min, max))
+    for same in parts.values():
+        low, high = (pick(same, key=lambda f: f.number) for pick in (min, max))
         if high.number - low.number > SAME * abs(high.number):
-            return f"{told[0]} and {told[-1]}" if told[0].number != told[-1].number else f"{low} and {high}"
+            return f"{same[0]} and {same[-1]}" if same[0].number != same[-1].number else f"{low} and {high}"
     return ""
 
 

@@ -42,8 +42,8 @@ def _largest(events: list[Event], slot: str) -> float:
 def described(evidence: Evidence) -> str:
     """Everything that is known, in the order of a request."""
     value = evidence.value
-    said = [_load(evidence), _cache(evidence)]
-    said += [
+    parts = [_load(evidence), _cache(evidence)]
+    parts += [
         _counted(evidence, v.PREEMPTED, "preempted"),
         _counted(evidence, v.REQUESTS_DONE, "served"),
         _counted(evidence, v.FAILED, "failed"),
@@ -60,17 +60,17 @@ def described(evidence: Evidence) -> str:
         f"GPU {percent(value(v.GPU_BUSY))} busy" if evidence.get(v.GPU_BUSY) else "",
         _counted(evidence, v.SAMPLES, "samples") if value(v.SAMPLES, 0.0) > 1 else "",
     ]
-    return ", ".join(part for part in said if part)
+    return ", ".join(part for part in parts if part)
 
 
 def _load(evidence: Evidence) -> str:
     running, most, waiting = (evidence.value(q) for q in (v.RUNNING, v.RUNNING_MAX, v.WAITING))
     running = 0.0 if running != running and most == 0 else running
-    said = [
+    parts = [
         f"{running:.0f} running" + (f" (at most {most:.0f})" if most > running else "") if running == running else ""
     ]
-    said.append(f"{waiting:.0f} waiting in the queue" if waiting == waiting else "")
-    return ", ".join(part for part in said if part)
+    parts.append(f"{waiting:.0f} waiting in the queue" if waiting == waiting else "")
+    return ", ".join(part for part in parts if part)
 
 
 def _cache(evidence: Evidence) -> str:

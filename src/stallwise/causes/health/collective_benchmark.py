@@ -26,8 +26,8 @@ def collective_benchmark(evidence: Evidence) -> Proof | None:
     if seen is None:
         return None
     shares = [x.number for q in (f.NCCL_SHARE_IN_NODE, f.NCCL_SHARE_ACROSS) for x in evidence.all(q)]
-    told = of_now(evidence, f.NCCL_TIME)
-    worst = lowest(told) or seen
+    times = of_now(evidence, f.NCCL_TIME)
+    worst = lowest(times) or seen
     share = min(shares, default=worst.number / due.number if due and due.number else float("nan"))
     most = max(shares, default=share)
     lacks = ""
@@ -35,26 +35,26 @@ def collective_benchmark(evidence: Evidence) -> Proof | None:
         lacks = "the benchmark got wrong results."
     elif share != share:
         lacks = f"{_rate(seen.number)} of bus bandwidth; nothing here tells what the links should give."
-    elif two := two_values(told):
+    elif two := two_values(times):
         lacks = f"the bus bandwidth is told as {two}."
     elif most > POSSIBLE:
         lacks = f"{_rate(seen.number)} of bus bandwidth is {percent(most)} of what the links should give: they are not the links that are known here."
     elif share < NEAR:
         lacks = f"{_rate(seen.number)} of bus bandwidth is {percent(share)} of what the links should give."
-    said = f"{_rate(seen.number)} of bus bandwidth" + _setting(evidence)
-    said += (
+    summary = f"{_rate(seen.number)} of bus bandwidth" + _setting(evidence)
+    summary += (
         f", {percent(seen.number / due.number)} of the {_rate(due.number)} expected of these links"
         if due and due.number
         else ""
     )
     return Proof(
         of="collective benchmark",
-        says=said,
-        because=(Because.of(said, seen),),
+        says=summary,
+        because=(Because.of(summary, seen),),
         confidence=0.88,
         limit=None
         if lacks
-        else Limit("links between the cards", min(share, 1.0), f"{said}: to go faster, send fewer bytes",
+        else Limit("links between the cards", min(share, 1.0), f"{summary}: to go faster, send fewer bytes",
                    (Fix("fewer or narrower bytes (16-bit or 8-bit gradients), or more overlap"),)),
         lacks=lacks,
         objects=bool(lacks) and share == share,

@@ -33,25 +33,25 @@ def collective_setup(evidence: Evidence) -> Proof | None:
     if ranks.number == 1 and channels:
         return None  # who has a channel has somebody at its other end
     alone = ranks.number == 1
-    said = ALONE if alone else _described(evidence)
+    summary = ALONE if alone else _described(evidence)
     out = _out_of_line(evidence) or _more_ranks(evidence, ranks)
-    lacks = out or ("" if alone or channels else f"{said}; how they reach each other is not in this file.")
+    lacks = out or ("" if alone or channels else f"{summary}; how they reach each other is not in this file.")
     if not lacks and not alone and not evidence.all(f.NCCL_COMPLETE):
-        lacks = f"{said}; the log ends before NCCL says that its communicator is complete."
+        lacks = f"{summary}; the log ends before NCCL says that its communicator is complete."
     return Proof(
         of="collectives",
-        says=said if alone or lacks or evidence.get(f.NCCL_TIME) is not None else f"{said}; {NOT_HOW_FAST}",
-        because=(Reason(f"{said}; no warning of NCCL" if not out else said, _sources(evidence)),),
+        says=summary if alone or lacks or evidence.get(f.NCCL_TIME) is not None else f"{summary}; {NOT_HOW_FAST}",
+        because=(Reason(f"{summary}; no warning of NCCL" if not out else summary, _sources(evidence)),),
         confidence=0.8,
         limit=None
         if lacks or not alone
-        else Limit("nothing between cards", 1.0, f"{said}: communication cannot be what limits this run",
+        else Limit("nothing between cards", 1.0, f"{summary}: communication cannot be what limits this run",
                    (Fix("a trace of a few steps shows what does", worth="certainty"),)),
         lacks=lacks,
         objects=bool(out),
         next=() if not lacks else (NCCL_TESTS,) if channels else (NCCL_LOG, NCCL_TESTS),
-        speaks_for_run=alone,
-        accounts=not alone,
+        covers_run=alone,
+        describes=not alone,
     )  # fmt: skip
 
 
@@ -80,8 +80,8 @@ def _more_ranks(evidence: Evidence, ranks: Fact) -> str:
 def _described(evidence: Evidence) -> str:
     """Ranks, nodes, version, and the way of each pair."""
     ranks, nodes, version = (evidence.get(q) for q in (f.FABRIC_RANKS, f.FABRIC_NODES, f.NCCL_VERSION))
-    said = [f"{ranks} ranks met" + (f" on {nodes} node{'s' if nodes.number > 1 else ''}" if nodes else "")]
-    said.append(f"NCCL {version.value}" if version else "")
+    parts = [f"{ranks} ranks met" + (f" on {nodes} node{'s' if nodes.number > 1 else ''}" if nodes else "")]
+    parts.append(f"NCCL {version.value}" if version else "")
     ways: Counter[str] = Counter()
     pairs: dict[str, set[tuple[int, int]]] = {}
     for table in evidence.table("nccl.channels"):
@@ -89,10 +89,10 @@ def _described(evidence: Evidence) -> str:
         for via, count, a, b in zip(c["via"], c["count"], c["sender"], c["receiver"], strict=True):
             ways[str(via)] += int(count)
             pairs.setdefault(str(via), set()).add((int(a), int(b)))
-    said += [f"{len(pairs[way])} pairs via {way} ({count} channels)" for way, count in ways.most_common(3)]
+    parts += [f"{len(pairs[way])} pairs via {way} ({count} channels)" for way, count in ways.most_common(3)]
     nets = dict.fromkeys(str(x.value) for x in evidence.all(f.NCCL_NET))
-    said.append(f"network {' and '.join(nets)}" if nets and nodes and nodes.number > 1 else "")
-    return ", ".join(part for part in said if part)
+    parts.append(f"network {' and '.join(nets)}" if nets and nodes and nodes.number > 1 else "")
+    return ", ".join(part for part in parts if part)
 
 
 def _sources(evidence: Evidence) -> tuple[Source, ...]:

@@ -30,12 +30,12 @@ ALL_COUNTERS = Capture(
 def counted_kernels(evidence: Evidence) -> Proof | None:
     """Time, launches and units of the kernels that take most."""
     scopes = [s for s in dict.fromkeys(evidence.scopes("kernel")) if _counted(evidence, s)]
-    told = sorted(((_time(evidence, s), s) for s in scopes), key=lambda x: -(x[0].number if x[0] else 0.0))
-    if not told:
+    by_time = sorted(((_time(evidence, s), s) for s in scopes), key=lambda x: -(x[0].number if x[0] else 0.0))
+    if not by_time:
         return _nothing_counted(evidence)
-    reasons = tuple(_reason(evidence, fact, scope) for fact, scope in told[:MOST_NAMED])
-    known = any(evidence.within(scope).all(q) for _, scope in told for q in THROUGHPUTS)
-    more = f"; {len(told) - MOST_NAMED} more kernels" if len(told) > MOST_NAMED else ""
+    reasons = tuple(_reason(evidence, fact, scope) for fact, scope in by_time[:MOST_NAMED])
+    known = any(evidence.within(scope).all(q) for _, scope in by_time for q in THROUGHPUTS)
+    more = f"; {len(by_time) - MOST_NAMED} more kernels" if len(by_time) > MOST_NAMED else ""
     return Proof(
         of="counters",
         says="; ".join(reason.text for reason in reasons) + more,
@@ -44,8 +44,8 @@ def counted_kernels(evidence: Evidence) -> Proof | None:
         lacks=f"{reasons[0].text}; "
         + ("how near that is to its ceiling is judged kernel by kernel." if known else NO_CEILING),
         next=() if known else (ALL_COUNTERS,),
-        speaks_for_run=False,
-        accounts=True,
+        covers_run=False,
+        describes=True,
     )
 
 
@@ -61,7 +61,7 @@ def _nothing_counted(evidence: Evidence) -> Proof | None:
         says = f"{len(names)} kernel{'s' * (len(names) != 1)} ({listed}) and not one value of a metric"
     return Proof(
         of="counters", says=says, because=(Reason(says, tuple(t.source for t in tables)),), lacks=f"{says}: nothing was measured.",
-        next=(ALL_COUNTERS,), speaks_for_run=False, accounts=True,
+        next=(ALL_COUNTERS,), covers_run=False, describes=True,
     )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from stallwise.causes.health._device_time import busy_share
 from stallwise.doctor.findings.proof import Proof
 from stallwise.doctor.findings.step_facts import StepFacts, percent
 from stallwise.evidence.capture import TORCH_TRACE
-from stallwise.evidence.catalog import roof
+from stallwise.evidence.catalog import roofline
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
 
@@ -30,14 +30,14 @@ def decode_trace(evidence: Evidence) -> Proof | None:
     facts = StepFacts(evidence)
     what, rate = read_at(evidence)
     known = rate == rate
-    near = min((f.number for f in evidence.all(roof.NEAR_SHARE)), default=0.0)
-    spread = max((f.number for f in evidence.all(roof.STEP_SPREAD)), default=0.0)
+    near = min((f.number for f in evidence.all(roofline.NEAR_SHARE)), default=0.0)
+    spread = max((f.number for f in evidence.all(roofline.STEP_SPREAD)), default=0.0)
     lacks, objects = _lacks(kind, busy, what, rate, near, spread)
     text = f"decode reads {what} at {percent(rate)} of the memory's peak" if known else "decode"
     return Proof(
         of="decode loop",
         says=f"the device works {percent(busy)} of an iteration; {text}",
-        because=(facts.because(text, roof.ATTENTION_BYTES_SHARE, roof.MEMORY_RATE_SHARE, s.BUSY_TIME),),
+        because=(facts.because(text, roofline.ATTENTION_BYTES_SHARE, roofline.MEMORY_RATE_SHARE, s.BUSY_TIME),),
         confidence=0.9,
         limit=None if lacks else bytes_limit(what, rate),
         lacks=lacks,

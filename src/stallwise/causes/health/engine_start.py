@@ -24,10 +24,10 @@ MOST = 5  # phases
 
 def engine_start(evidence: Evidence) -> Proof | None:
     """Phases, the last thing it did, and that it served nobody."""
-    told = [f for q in STARTING for f in evidence.all(q)]
+    starting = [f for q in STARTING for f in evidence.all(q)]
     begun = [e for e in evidence.events if e.kind == BEGINS]
     if (
-        not told
+        not starting
         or not (evidence.all(v.START_PHASE) or evidence.all(v.VERSION) or begun)
         or any(evidence.all(q) for q in SERVING)
     ):
@@ -38,7 +38,7 @@ def engine_start(evidence: Evidence) -> Proof | None:
     return Proof(
         of="start of the engine",
         says=says,
-        because=(Reason(says, (told[0].source,)),),
+        because=(Reason(says, (starting[0].source,)),),
         confidence=0.7,
         lacks=f"this is a start {without}: {says}; how it serves is not in this file.",
         objects=bool(refused),
@@ -50,8 +50,8 @@ def _end(evidence: Evidence, begun: list[Event]) -> str:
     ready = evidence.get(v.READY_TIME)
     if ready is not None:
         return f"it was ready after {ready}"
-    said = next((e for e in evidence.events if e.kind == READY), None)
-    return f"it was ready ({said.source.where})" if said is not None else _last(evidence, begun)
+    ending = next((e for e in evidence.events if e.kind == READY), None)
+    return f"it was ready ({ending.source.where})" if ending is not None else _last(evidence, begun)
 
 
 def _phases(evidence: Evidence) -> str:
@@ -73,15 +73,15 @@ def _last(evidence: Evidence, begun: list[Event]) -> str:
     still = [e for e in begun if all(line_of(e.source) > ends.get((e.source.file, phase), 0) for phase in e.slots)]
     last = max(still, key=lambda e: line_of(e.source), default=None)
     act, line = evidence.get(hang.HANG_LAST_ACT), evidence.get(v.LAST_LINE)
-    said = "the log ends before it is ready"
+    ending = "the log ends before it is ready"
     if act is not None and (last is None or line_of(act.source) > line_of(last.source)):
-        said = f"the log ends while it is {act.value} ({act.source.where})"
+        ending = f"the log ends while it is {act.value} ({act.source.where})"
     elif last is not None:
-        said = f"the log ends in: {_short(last.text)} ({last.source.where})"
-    if line is None or line.source.where in said:
-        return said
+        ending = f"the log ends in: {_short(last.text)} ({last.source.where})"
+    if line is None or line.source.where in ending:
+        return ending
     again = f", one of {line.samples} like it" if line.samples > 1 else ""
-    return f"{said}; its last line: {_short(str(line.value))} ({line.source.where}{again})"
+    return f"{ending}; its last line: {_short(str(line.value))} ({line.source.where}{again})"
 
 
 def _short(text: str) -> str:

@@ -44,8 +44,8 @@ NO_PARTS = "what a request's time consists of is not on this page (no time to fi
 
 def engine_state(evidence: Evidence) -> Proof | None:
     """Queue, preemptions, KV and the times of requests."""
-    told = [f for q in SEEN for f in evidence.all(q) if f.scope.run != "before"]
-    if not told or evidence.all(v.OFFERED_RATE):
+    seen_now = [f for q in SEEN for f in evidence.all(q) if f.scope.run != "before"]
+    if not seen_now or evidence.all(v.OFFERED_RATE):
         return None
     says = described(evidence)
     seen, floor = _most(evidence, v.DECODE_SEEN), evidence.value(v.DECODE_EXPECTED)
@@ -53,7 +53,7 @@ def engine_state(evidence: Evidence) -> Proof | None:
     out = _out_of_line(evidence, seen, floor) or _refuted(evidence, floor)
     lacks = out or _too_little(evidence, says)
     failures = _errors(evidence)
-    sources = tuple(dict.fromkeys(f.source for f in told))
+    sources = tuple(dict.fromkeys(f.source for f in seen_now))
     return Proof(
         of="serving engine",
         says=says + (f"; {near}" if near else "" if lacks else f"; {NO_FLOOR}") + failures,
@@ -69,7 +69,7 @@ def engine_state(evidence: Evidence) -> Proof | None:
         ),
         lacks=lacks,
         objects=bool(out),
-        speaks_for_run=bool(near),
+        covers_run=bool(near),
         next=(SERVE_METRICS, SERVE_BENCH) if lacks else (),
     )
 

@@ -35,6 +35,6 @@ def even_workers(evidence: Evidence) -> Proof | None:
         because=(Reason.of(says, step, ideal, slowdown),),
         confidence=0.8,
         lacks=lacks,
-        speaks_for_run=False,
+        covers_run=False,
         next=(RANK_TRACES,) if lacks else (),
     )

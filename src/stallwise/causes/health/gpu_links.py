@@ -30,26 +30,26 @@ def gpu_links(evidence: Evidence) -> Proof | None:
     if not paths and not links:
         return None
     rows: list[Reason] = []
-    said, lacks = [], ""
+    parts, lacks = [], ""
     for table in paths:
         text, wrong = _paths(table)
-        said.append(text)
+        parts.append(text)
         rows.append(Reason(text, (table.source,)))
         lacks = lacks or wrong
     if links:
         text, wrong = _links(links)
-        said.append(text)
+        parts.append(text)
         rows += [Reason(_card(t), (t.source,)) for t in links]
         lacks = lacks or wrong
     return Proof(
         of="links between the cards",
-        says="; ".join(said),
+        says="; ".join(parts),
         because=tuple(rows),
         confidence=0.9,
         lacks=lacks,
         objects=bool(lacks),
-        next=(LINKS, NCCL_TESTS) if not links and "NV" in said[0].replace("no NVLink", "") else (NCCL_TESTS,),
-        speaks_for_run=False,
+        next=(LINKS, NCCL_TESTS) if not links and "NV" in parts[0].replace("no NVLink", "") else (NCCL_TESTS,),
+        covers_run=False,
     )
 
 
@@ -63,25 +63,25 @@ def _paths(table: Table) -> tuple[str, str]:
     nics = [d for d in table.meta["devices"] if not d.startswith("GPU")]
     kinds = Counter(k for (a, b), k in pairs.items() if a in gpus and b in gpus and a < b)
     if len(gpus) == 1:
-        said = "one GPU"
+        summary = "one GPU"
     elif len(kinds) == 1:
-        said = f"{len(gpus)} GPUs, every pair {next(iter(kinds))}"
+        summary = f"{len(gpus)} GPUs, every pair {next(iter(kinds))}"
     else:
-        said = f"{len(gpus)} GPUs, " + ", ".join(f"{n} pairs {k}" for k, n in kinds.most_common())
+        summary = f"{len(gpus)} GPUs, " + ", ".join(f"{n} pairs {k}" for k, n in kinds.most_common())
     if _unlinked(kinds):
-        said += " (no NVLink)"
+        summary += " (no NVLink)"
     near = {g: min((pairs.get((g, n), "SYS") for n in nics), key=_distance, default="") for g in gpus}
     if nics:
         best = Counter(near.values())
-        said += f"; {len(nics)} NICs, nearest at " + ", ".join(
+        summary += f"; {len(nics)} NICs, nearest at " + ", ".join(
             f"{k} for {n} GPU{'s' if n > 1 else ''}" for k, n in best.most_common()
         )
     numa = Counter(table.meta.get("numa", {}).get(g) for g in gpus)
     numa.pop(None, None)
     if numa:
-        said += f"; NUMA node {', '.join(f'{k} has {n} GPUs' for k, n in sorted(numa.items()))}"
+        summary += f"; NUMA node {', '.join(f'{k} has {n} GPUs' for k, n in sorted(numa.items()))}"
     slow = f"{len(gpus)} GPUs exchange data over PCIe: no NVLink joins them." if _unlinked(kinds) else ""
-    return said, _apart(gpus, pairs) or slow
+    return summary, _split_groups(gpus, pairs) or slow
 
 
 def _unlinked(kinds: Counter[str]) -> bool:
@@ -92,7 +92,7 @@ def _distance(kind: str) -> int:
     return NEAR.index(kind) if kind in NEAR else -1
 
 
-def _apart(gpus: Sequence[str], pairs: Pairs) -> str:
+def _split_groups(gpus: Sequence[str], pairs: Pairs) -> str:
     """One GPU of many without NVLink, or with fewer links than all others have among themselves."""
     if len(gpus) < 3:
         return ""

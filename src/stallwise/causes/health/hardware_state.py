@@ -32,7 +32,7 @@ FEWEST_PEERS = 3  # cards: of two nobody knows which is the odd one
 HOT_C = 85.0  # data-centre cards slow down from 83 to 90 C
 HOLDS_WORK_BYTES = 1 << 30  # a context alone takes a few hundred MiB
 MOST_ROWS = 16
-TELLING = ("utilisation_share", "temperature_c", "power_w", "clock_sm_hz", "reasons", "ecc_uncorrected")
+STATE_COLUMNS = ("utilisation_share", "temperature_c", "power_w", "clock_sm_hz", "reasons", "ecc_uncorrected")
 THROTTLES: tuple[Quantity, ...] = (
     hw.GPU_HW_SLOWDOWN_SHARE,
     hw.GPU_SW_THERMAL_SHARE,
@@ -59,31 +59,31 @@ def hardware_state(evidence: Evidence) -> Proof | None:
         return _stated(evidence)
     wrong = _out_of_line(evidence, cards)
     lacks, wanted = (wrong, (NVIDIA_SMI,)) if wrong else _unexplained(cards)
-    said = f"{_titled(cards)}: {described(cards)}"
+    summary = f"{_titled(cards)}: {described(cards)}"
     tail = not_sampled(cards)
     sources = tuple(dict.fromkeys(s for c in cards for s in c.sources))
     rows = [Reason(f"{c.label}: {described([c])}", c.sources) for c in cards] if len(cards) > 1 else []
     return Proof(
         of="hardware",
-        says=f"{said}; {tail}" if tail else said,
-        because=(*rows[:MOST_ROWS], Reason(said, sources)),
+        says=f"{summary}; {tail}" if tail else summary,
+        because=(*rows[:MOST_ROWS], Reason(summary, sources)),
         confidence=0.9,
         lacks=lacks,
         objects=bool(wrong),
         next=tuple(_of_maker(c, evidence) for c in wanted or ((NVIDIA_SMI,) if tail or not _at_work(cards) else ())),
-        speaks_for_run=False,
+        covers_run=False,
     )
 
 
 def _stated(evidence: Evidence) -> Proof | None:
     """A load that somebody names is no sample."""
-    told = evidence.all(hw.GPU_UTILISATION)
-    if not told:
+    busy = evidence.all(hw.GPU_UTILISATION)
+    if not busy:
         return None
-    said = f"the cards are {told[0]} busy"
+    summary = f"the cards are {busy[0]} busy"
     lacks = "nothing shows whether the cards were at work while they were sampled."
     return Proof(
-        "hardware", said, (Reason.of(said, told[0]),), 0.9, lacks=lacks, next=(NVIDIA_SMI,), speaks_for_run=False
+        "hardware", summary, (Reason.of(summary, busy[0]),), 0.9, lacks=lacks, next=(NVIDIA_SMI,), covers_run=False
     )
 
 
@@ -126,7 +126,7 @@ def _unlike_peers(cards: Sequence[Card]) -> str:
 
 def _unexplained(cards: Sequence[Card]) -> tuple[str, tuple[Capture, ...]]:
     """What these files leave open, which another may answer, and which."""
-    if not any(len(c.known(column)) for c in cards for column in TELLING):
+    if not any(len(c.known(column)) for c in cards for column in STATE_COLUMNS):
         return "nothing in this file tells of load, heat, power, clocks or errors of the cards.", (NVIDIA_SMI,)
     if unjudged := next((c for c in cards if not _judged(c)), None):
         return (

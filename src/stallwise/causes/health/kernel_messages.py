@@ -60,7 +60,7 @@ def kernel_messages(evidence: Evidence) -> Proof | None:
     failed = _counted(faults)
     lines = sum(len(t) for t in logs)
     found = ", ".join(f"{n} x {kind}" for kind, n in failed.most_common(6))
-    said = (
+    summary = (
         f"{lines:,} kernel lines{_span(logs)}: "
         + (found or "no Xid, no lost GPU, no NVLink, PCIe or memory fault, no link down, no process killed for memory")
         + _driver(evidence)
@@ -69,8 +69,8 @@ def kernel_messages(evidence: Evidence) -> Proof | None:
     tail = f"; {others:,} line{'s' if others > 1 else ''} of other services left out" if others else ""
     return Proof(
         of="kernel log",
-        says=said + tail,
-        because=tuple(Reason(said, (t.source,)) for t in logs),
+        says=summary + tail,
+        because=tuple(Reason(summary, (t.source,)) for t in logs),
         confidence=0.9,
         lacks=f"the kernel log holds {found}{_first(evidence, faults)}."
         if failed
@@ -79,7 +79,7 @@ def kernel_messages(evidence: Evidence) -> Proof | None:
         else SILENT,
         objects=bool(failed),
         next=tuple(dict.fromkeys(MORE.get(kind, NVIDIA_SMI_Q) for kind, _ in failed.most_common(2))) or (NVIDIA_SMI_Q,),
-        speaks_for_run=False,
+        covers_run=False,
     )
 
 
@@ -87,7 +87,7 @@ def _counted(faults: list[Event]) -> Counter[str]:
     """How often each kind came: of a message that repeats only the first and the last are kept, and the first carries the count."""
     kept: dict[tuple[str, str, str], list[Event]] = {}
     for event in faults:
-        kept.setdefault((event.source.file, event.signature, FAULTS[event.kind]), []).append(event)
+        kept.setdefault((event.source.file, event.pattern_id, FAULTS[event.kind]), []).append(event)
     failed = Counter[str]()
     for (_, _, kind), own in kept.items():
         failed[kind] += max(len(own), max(e.times for e in own))
@@ -98,8 +98,8 @@ def _first(evidence: Evidence, faults: list[Event]) -> str:
     """What came first: a code with its meaning, or the message itself."""
     first = faults[0]
     coded = (f for q in CODED for f in evidence.all(q) if f.source == first.source)
-    said = next((str(f.value) for f in coded), " ".join(first.text.split())[:LONGEST])
-    return f"; first: {said} ({first.source.where})"
+    summary = next((str(f.value) for f in coded), " ".join(first.text.split())[:LONGEST])
+    return f"; first: {summary} ({first.source.where})"
 
 
 def _span(logs: list[Table]) -> str:

@@ -17,7 +17,7 @@ REACHED = 0.95  # of the offered rate
 FAILED = 0.01  # of the requests
 TAIL = 5.0  # times the median that the slowest hundredth may take
 LATE_S = 2.0  # a first token later than this is a complaint by itself
-TOLD = (v.ACHIEVED_RATE, v.OUTPUT_RATE, v.TTFT)
+SERVED = (v.ACHIEVED_RATE, v.OUTPUT_RATE, v.TTFT)
 
 
 def load_test(evidence: Evidence) -> Proof | None:
@@ -25,17 +25,17 @@ def load_test(evidence: Evidence) -> Proof | None:
     runs = {f.scope.run for f in evidence.all(v.ACHIEVED_RATE) if f.scope.run}
     if len(runs) != 1 or any(evidence.all(q) for q in (v.SAMPLES, v.RUNNING)):
         return None
-    told = [f for q in TOLD for f in evidence.all(q)]
+    served = [f for q in SERVED for f in evidence.all(q)]
     out = _out_of_line(evidence)
     says = _described(evidence)
     return Proof(
         of="load test",
         says=says + ("" if out else "; what more load does is not in this file"),
-        because=(Reason(says, tuple(dict.fromkeys(f.source for f in told))),),
+        because=(Reason(says, tuple(dict.fromkeys(f.source for f in served))),),
         confidence=0.8,
         lacks=f"{says}: {out}" if out else "",
         objects=bool(out),
-        speaks_for_run=False,
+        covers_run=False,
         next=(SERVE_METRICS, SERVE_BENCH) if out else (),
     )
 
@@ -59,15 +59,18 @@ def _out_of_line(evidence: Evidence) -> str:
 def _described(evidence: Evidence) -> str:
     value = evidence.value
     done, failed, offered = value(v.REQUESTS_DONE), value(v.FAILED), value(v.OFFERED_RATE)
-    said = [f"{done:,.0f} requests served" if done == done else "", f"{failed:,.0f} failed" if failed == failed else ""]
+    parts = [
+        f"{done:,.0f} requests served" if done == done else "",
+        f"{failed:,.0f} failed" if failed == failed else "",
+    ]
     asked = f" of {offered:.4g} asked" if offered < float("inf") else ""
-    said.append(f"{value(v.ACHIEVED_RATE):.4g} a second{asked}")
-    said.append(f"{value(v.OUTPUT_RATE):,.0f} tokens/s" if evidence.get(v.OUTPUT_RATE) else "")
-    said.append(f"at most {value(v.CONCURRENCY):.0f} at once" if evidence.get(v.CONCURRENCY) else "")
-    said.append(_time(evidence, "first token", v.TTFT, v.TTFT_MEAN, v.TTFT_TAIL))
-    said.append(_time(evidence, "later tokens", v.TPOT, v.TPOT_MEAN, v.TPOT_TAIL))
-    said.append(_time(evidence, "a request", v.REQUEST_TIME, v.REQUEST_TIME, v.REQUEST_TAIL))
-    return ", ".join(part for part in said if part)
+    parts.append(f"{value(v.ACHIEVED_RATE):.4g} a second{asked}")
+    parts.append(f"{value(v.OUTPUT_RATE):,.0f} tokens/s" if evidence.get(v.OUTPUT_RATE) else "")
+    parts.append(f"at most {value(v.CONCURRENCY):.0f} at once" if evidence.get(v.CONCURRENCY) else "")
+    parts.append(_time(evidence, "first token", v.TTFT, v.TTFT_MEAN, v.TTFT_TAIL))
+    parts.append(_time(evidence, "later tokens", v.TPOT, v.TPOT_MEAN, v.TPOT_TAIL))
+    parts.append(_time(evidence, "a request", v.REQUEST_TIME, v.REQUEST_TIME, v.REQUEST_TAIL))
+    return ", ".join(part for part in parts if part)
 
 
 def _time(evidence: Evidence, words: str, middle: Quantity, mean: Quantity, tail: Quantity) -> str:

@@ -52,26 +52,26 @@ def memory_snapshot(evidence: Evidence) -> Proof | None:
 def _says(evidence: Evidence, peak: float, lowest: float) -> str:
     failed = any(evidence.value(q, 0.0) > 0 for q in (m.FAILED, m.OOMS))
     passes, first, last = (evidence.value(q, 0.0) for q in (m.PASSES, m.FIRST_FLOOR, m.LAST_FLOOR))
-    said = [
+    parts = [
         "an allocation failed" if failed else "no allocation failed",
         f"peak {_gib(peak)}, {_gib(peak - lowest)} above the lowest level",
     ]
     if passes > 1:
-        said.append(
+        parts.append(
             f"after {passes:.0f} passes live memory comes down to {_gib(last)} (after the first: {_gib(first)})"
         )
     elif passes:
-        said.append(f"one pass that comes down to {_gib(last)}; growth from step to step needs more than one")
+        parts.append(f"one pass that comes down to {_gib(last)}; growth from step to step needs more than one")
     allocated, reserved = evidence.get(m.END_ALLOCATED), evidence.get(m.END_RESERVED)
     if allocated is not None and reserved is not None and reserved.number > 0:
         spare = percent(1.0 - min(1.0, allocated.number / reserved.number))
-        said.append(
+        parts.append(
             f"at the end {_gib(allocated.number)} live of {_gib(reserved.number)} reserved ({spare} cached and free)"
         )
     taken, back = evidence.get(m.SEGMENT_ALLOCS), evidence.get(m.SEGMENT_FREES)
     if taken is not None and back is not None and taken.samples:
-        said.append(f"{taken.number:.0f} segments taken from the device and {back.number:.0f} given back")
-    return "; ".join(said)
+        parts.append(f"{taken.number:.0f} segments taken from the device and {back.number:.0f} given back")
+    return "; ".join(parts)
 
 
 def _held(evidence: Evidence) -> float:

@@ -24,7 +24,7 @@ def precision_comparison(evidence: Evidence) -> Proof | None:
     if rounded is None:
         return None
     most, most_full = TWO_INPUTS * TF32_UNIT, FP32_UNIT * LONGEST_SUM**0.5
-    said = f"with TF32 a product differs by {rounded.number:.1e}; rounding both factors to ten bits may change it by {most:.1e}"
+    summary = f"with TF32 a product differs by {rounded.number:.1e}; rounding both factors to ten bits may change it by {most:.1e}"
     lacks = ""
     if bad is not None:
         lacks = f"{bad.value} holds values that are no numbers."
@@ -37,12 +37,12 @@ def precision_comparison(evidence: Evidence) -> Proof | None:
     also = "" if full is None else f", and without it by {full.number:.1e}"
     return Proof(
         of="numbers",
-        says=said + also,
-        because=(Reason.of(said + also, *(f for f in (rounded, full) if f is not None)),),
+        says=summary + also,
+        because=(Reason.of(summary + also, *(f for f in (rounded, full) if f is not None)),),
         confidence=0.85,
         limit=None
         if lacks
-        else Limit("digits of the format", rounded.number / most, f"{said}; where these digits matter switch TF32 off, at up to 8x the time",
+        else Limit("digits of the format", rounded.number / most, f"{summary}; where these digits matter switch TF32 off, at up to 8x the time",
                    (Fix("bf16 where fewer digits do", worth="up to twice the rate of TF32", risk="8 bits of mantissa"),)),
         lacks=lacks,
         objects=bool(lacks) and (full is not None or rounded.number > most or bad is not None),

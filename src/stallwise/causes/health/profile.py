@@ -49,8 +49,8 @@ def profile(evidence: Evidence) -> Proof | None:
     if not tables:
         return None
     first = max(tables, key=_device_share)
-    told = [first, *(t for t in tables if t is not first)]
-    because = tuple(Reason(account_of(t), (_source(t),)) for t in told[:MOST_TABLES])
+    ordered = [first, *(t for t in tables if t is not first)]
+    because = tuple(Reason(category_of(t), (_source(t),)) for t in ordered[:MOST_TABLES])
     alike = all(_one_rate(t) for t in tables)
     return Proof(
         of="profile",
@@ -59,8 +59,8 @@ def profile(evidence: Evidence) -> Proof | None:
         confidence=0.7 if alike else 0.5,
         lacks="" if alike else f"{_most(first)}; {_limit(first)}.",
         next=_next(first),
-        speaks_for_run=False,
-        accounts=True,
+        covers_run=False,
+        describes=True,
     )
 
 
@@ -76,7 +76,7 @@ def _device_share(table: Table) -> float:
     return device / host if host > 0 and device > 0 else 0.0
 
 
-def account_of(table: Table) -> str:
+def category_of(table: Table) -> str:
     """ "1,339.7 s of host time in functions: by own time ...; of it ..."."""
     host, device = table.meta["host_s"], table.meta["device_s"]
     parts = []

@@ -8,7 +8,7 @@ accident, and anybody who does the same faster (a library beside it, a variant o
 from __future__ import annotations
 
 from stallwise.causes.health._second_number import highest, lowest, of_now
-from stallwise.doctor.findings.counters import AT_ROOF, Counters
+from stallwise.doctor.findings.counters import AT_CEILING, Counters
 from stallwise.doctor.findings.finding import Fix, Reason
 from stallwise.doctor.findings.proof import Limit, Proof
 from stallwise.doctor.findings.step_facts import percent
@@ -36,7 +36,7 @@ def profiled_kernels(evidence: Evidence) -> Proof | None:
         fact = view.get(k.TOTAL_TIME) or view.get(k.TIME)
         if fact is None or not (view.all(k.SM_SHARE) or view.all(k.DRAM_SHARE)):
             continue
-        what, share = _roof(Counters(view))
+        what, share = _ceiling(Counters(view))
         times[scope.kernel] = (fact.number, what, share)
     whole = sum(t for t, _, _ in times.values())
     if not whole > 0:
@@ -59,26 +59,26 @@ def profiled_kernels(evidence: Evidence) -> Proof | None:
     )  # fmt: skip
 
 
-def _roof(c: Counters) -> tuple[str, float]:
+def _ceiling(c: Counters) -> tuple[str, float]:
     """The unit that this kernel's work needs and keeps full; nothing where none is, where a part-wave idles the card, or where
     what fills the unit is waste."""
-    product = _is_product(c)
-    math = c.tensor if product else max(c.math, c.get(k.SM_SHARE))
-    units = {"DRAM": c.dram, "tensor pipe" if product else "math pipe": math}
+    gemm = _is_gemm(c)
+    math = c.tensor if gemm else max(c.math, c.get(k.SM_SHARE))
+    units = {"DRAM": c.dram, "tensor pipe" if gemm else "math pipe": math}
     name, share = max(units.items(), key=lambda item: item[1])
     wasted = _wasted_bytes(c) if name == "DRAM" else _wasted_lanes(c)
-    return (name, share) if share >= AT_ROOF and c.get(k.TAIL_SHARE) <= SMALL_TAIL and not wasted else ("", share)
+    return (name, share) if share >= AT_CEILING and c.get(k.TAIL_SHARE) <= SMALL_TAIL and not wasted else ("", share)
 
 
-def _is_product(c: Counters) -> bool:
+def _is_gemm(c: Counters) -> bool:
     """A matrix product or attention in a type that the tensor pipe takes: for it no other pipe is a ceiling."""
     types = c.word(k.ARGUMENT_TYPES).lower()
     by_kind = c.word(k.KIND) == "matrix product"
     narrow = any(word in types or word in c.word(k.NAMED_PRECISION).lower() for word in NARROW)
-    tensor_told = (
+    uses_tensor_cores = (
         c.knows(k.TENSOR_SHARE) and c.get(k.TENSOR_SHARE) > IN_USE
     )  # it has products on the pipe, between other work
-    return (by_kind and (narrow or not types)) or tensor_told
+    return (by_kind and (narrow or not types)) or uses_tensor_cores
 
 
 def _wasted_bytes(c: Counters) -> bool:
@@ -87,7 +87,7 @@ def _wasted_bytes(c: Counters) -> bool:
 
 def _wasted_lanes(c: Counters) -> bool:
     lanes = c.get(k.ACTIVE_THREADS, WARP)
-    by_accident = c.get(k.FP64_SHARE) >= AT_ROOF and "double" not in c.word(k.ARGUMENT_TYPES).lower()
+    by_accident = c.get(k.FP64_SHARE) >= AT_CEILING and "double" not in c.word(k.ARGUMENT_TYPES).lower()
     return lanes < MOST_LANES * WARP or by_accident
 
 

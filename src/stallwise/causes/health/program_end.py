@@ -53,7 +53,7 @@ def program_end(evidence: Evidence) -> Proof | None:
         by, lacks = "stopped from outside", "who stopped it is not in this log."
     elif own_error(raised):
         by, lacks = "ended by its own error", "that is no matter of a GPU."
-    said = f"{by}: {raised.value}"
+    summary = f"{by}: {raised.value}"
     rows = [Reason.of(f"last: {raised.value}", raised)]
     if at:
         rows.append(Reason.of(f"your code: {at.value}", at))
@@ -65,12 +65,12 @@ def program_end(evidence: Evidence) -> Proof | None:
     ]
     return Proof(
         of="end of the program",
-        says=said,
+        says=summary,
         because=tuple(r for r in rows if r.text),
         lacks=lacks,
         objects=True,
         next=_next(raised, at, evidence),
-        speaks_for_run=False,
+        covers_run=False,
     )
 
 
@@ -79,12 +79,10 @@ def _cut(evidence: Evidence) -> Proof | None:
     opened = open_tracebacks(evidence.events)
     if not opened or evidence.all(job.RAISED):
         return None
-    said = "a traceback that is cut off before its error"
-    reasons = (Reason(said, (opened[-1].source,)),)
+    summary = "a traceback that is cut off before its error"
+    reasons = (Reason(summary, (opened[-1].source,)),)
     lacks = "what was raised is not in this log."
-    return Proof(
-        "end of the program", said, reasons, lacks=lacks, objects=True, next=(WHOLE_LOG,), speaks_for_run=False
-    )
+    return Proof("end of the program", summary, reasons, lacks=lacks, objects=True, next=(WHOLE_LOG,), covers_run=False)
 
 
 def _spread(evidence: Evidence, raised: Fact) -> str:

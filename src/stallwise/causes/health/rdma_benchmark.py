@@ -27,14 +27,14 @@ def rdma_benchmark(evidence: Evidence) -> Proof | None:
     bits = 8 * seen.number
     port = next((p for p in PORTS_BIT_PER_S if bits <= 1.01 * p), float("nan"))
     share = bits / port
-    said = f"RDMA reaches {bits / 1e9:.1f} Gb/s ({seen.number / 1e9:.1f} GB/s)"
-    said += f", {percent(share)} of a {port / 1e9:.0f} Gb/s port" if port == port else ""
+    summary = f"RDMA reaches {bits / 1e9:.1f} Gb/s ({seen.number / 1e9:.1f} GB/s)"
+    summary += f", {percent(share)} of a {port / 1e9:.0f} Gb/s port" if port == port else ""
     return Proof(
         of="link between these two hosts",
-        says=said,
-        because=(Reason.of(said, seen),),
+        says=summary,
+        because=(Reason.of(summary, seen),),
         confidence=0.8,
-        lacks="" if share >= NEAR and port >= RDMA_BIT_PER_S else f"{said}; which port it is, is not in this file.",
-        speaks_for_run=False,
+        lacks="" if share >= NEAR and port >= RDMA_BIT_PER_S else f"{summary}; which port it is, is not in this file.",
+        covers_run=False,
         next=(PORT_STATE,) if not (share >= NEAR and port >= RDMA_BIT_PER_S) else (),
     )

@@ -35,7 +35,7 @@ def recorded_collectives(evidence: Evidence) -> Proof | None:
         confidence=0.8,
         lacks=out,
         objects=bool(out) and any(len(t) for t in dumps),
-        speaks_for_run=False,
+        covers_run=False,
         next=(FLIGHT_RECORDER,) if out else (),
     )
 
@@ -51,11 +51,11 @@ def _described(dumps: list[Table]) -> str:
     total = sum(states.values())
     if not total:
         return "the recording is empty: no collective was enqueued"
-    told = ", ".join(f"{count} {name}" for name, count in kinds.most_common(3))
+    listed_kinds = ", ".join(f"{count} {name}" for name, count in kinds.most_common(3))
     ended = "all completed" if states[DONE] == total else f"{states[DONE]} of {total} completed"
     took = [d for t in dumps for d in t.meta.get("durations_s", ()) if d > 0]
     pace = f", {short_time(float(np.median(took)))} each in the median" if took else ""
-    return f"{total} collectives ({told}), {ended}{pace}{_counters(dumps)}"
+    return f"{total} collectives ({listed_kinds}), {ended}{pace}{_counters(dumps)}"
 
 
 def _counters(dumps: list[Table]) -> str:

@@ -14,7 +14,7 @@ from stallwise.doctor.findings.step_facts import bytes_text, percent
 from stallwise.doctor.findings.words import long_seconds
 from stallwise.evidence.capture import NCU, Capture
 from stallwise.evidence.catalog import recording as r
-from stallwise.evidence.catalog import roof
+from stallwise.evidence.catalog import roofline
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact
@@ -36,15 +36,15 @@ def recording(evidence: Evidence) -> Proof | None:
     worst = min(evidence.all(r.BUSY_SHARE), key=lambda f: f.number, default=None)
     if worst is None:
         return None
-    told = {
+    sums = {
         q: _of(evidence, q, worst)
         for q in (r.LENGTH, r.STEPS_SHARE, r.DEVICE_SPAN, r.LEAD_IN, r.KERNELS, r.KERNEL_TIME)
     }
     copies = {
         q: _of(evidence, q, worst) for q in (r.COPY_TIME, r.READ_BACK_TIME, r.COPY_BYTES, r.UPLOAD_TIME, r.UPLOAD_BYTES)
     }
-    work = _work(worst.number, told)
-    says = "; ".join([work, *_once(told, copies), *_steps(evidence, told[r.STEPS_SHARE]), *_card(evidence)])
+    work = _work(worst.number, sums)
+    says = "; ".join([work, *_once(sums, copies), *_steps(evidence, sums[r.STEPS_SHARE]), *_card(evidence)])
     step_share = busy_share(evidence)  # without waits for other ranks, which keep a device busy with nothing
     lacks = _lacks(evidence, min(worst.number, step_share if step_share is not None else 1.0))
     return Proof(
@@ -54,8 +54,8 @@ def recording(evidence: Evidence) -> Proof | None:
         confidence=0.7,
         lacks=lacks,
         next=() if not lacks else _next(evidence, worst.number),
-        speaks_for_run=False,
-        accounts=True,
+        covers_run=False,
+        describes=True,
     )
 
 
@@ -64,32 +64,32 @@ def _of(evidence: Evidence, quantity: Quantity, beside: Fact) -> float:
     return mine[-1] if mine else 0.0
 
 
-def _work(busy: float, told: dict[Quantity, float]) -> str:
-    count = told[r.KERNELS]
-    mean = f" of {long_seconds(told[r.KERNEL_TIME] / count)} in the mean" if count else ""
+def _work(busy: float, sums: dict[Quantity, float]) -> str:
+    count = sums[r.KERNELS]
+    mean = f" of {long_seconds(sums[r.KERNEL_TIME] / count)} in the mean" if count else ""
     kernels = f"{count:,.0f} kernel{'s' * (count != 1)}{mean}" if count else "no kernel"
-    return f"{kernels}; the device works {busy:.1%} of the {long_seconds(told[r.DEVICE_SPAN])} between its first and its last work"
+    return f"{kernels}; the device works {busy:.1%} of the {long_seconds(sums[r.DEVICE_SPAN])} between its first and its last work"
 
 
-def _once(told: dict[Quantity, float], copies: dict[Quantity, float]) -> list[str]:
+def _once(sums: dict[Quantity, float], copies: dict[Quantity, float]) -> list[str]:
     """What a run does once, and copies, which are told apart from it."""
-    said = []
-    if told[r.LEAD_IN] > SEEN * told[r.LENGTH]:
-        said.append(f"{long_seconds(told[r.LEAD_IN])} are recorded before the device's first work")
+    parts = []
+    if sums[r.LEAD_IN] > SEEN * sums[r.LENGTH]:
+        parts.append(f"{long_seconds(sums[r.LEAD_IN])} are recorded before the device's first work")
     upload, spent = copies[r.UPLOAD_BYTES], copies[r.UPLOAD_TIME]
-    if spent > SEEN * told[r.DEVICE_SPAN]:
-        said.append(f"{bytes_text(upload)} are copied in {long_seconds(spent)} before the first matrix product, once")
+    if spent > SEEN * sums[r.DEVICE_SPAN]:
+        parts.append(f"{bytes_text(upload)} are copied in {long_seconds(spent)} before the first matrix product, once")
     rest = copies[r.COPY_TIME] - spent
-    if rest > SEEN * told[r.DEVICE_SPAN]:
+    if rest > SEEN * sums[r.DEVICE_SPAN]:
         size = f" ({bytes_text(copies[r.COPY_BYTES] - upload)})" if copies[r.COPY_BYTES] > upload else ""
         back = copies[r.READ_BACK_TIME]
         ways = (
             f", {long_seconds(back)} to the host and {long_seconds(copies[r.COPY_TIME] - back)} from it" if back else ""
         )
-        said.append(
-            f"copies between host and device take {long_seconds(rest)}{size}{ways}; all kernels take {long_seconds(told[r.KERNEL_TIME])}"
+        parts.append(
+            f"copies between host and device take {long_seconds(rest)}{size}{ways}; all kernels take {long_seconds(sums[r.KERNEL_TIME])}"
         )
-    return said
+    return parts
 
 
 def _steps(evidence: Evidence, share: float) -> list[str]:
@@ -109,9 +109,9 @@ def _card(evidence: Evidence) -> list[str]:
 def _lacks(evidence: Evidence, busy: float) -> str:
     if busy < BUSY:
         return f"the device is idle {percent(1 - busy)} of the time between its first and its last work."
-    matrix, unnamed = evidence.value(roof.MATRIX_SHARE, 0.0), evidence.value(roof.UNREAD_SHARE, 0.0)
+    matrix, unnamed = evidence.value(roofline.MATRIX_SHARE, 0.0), evidence.value(roofline.UNREAD_SHARE, 0.0)
     slow = evidence.value(s.SIMT_TIME, 0.0) / max(evidence.value(s.BUSY_TIME, 0.0), 1e-12)
-    spread = max((f.number for f in evidence.all(roof.STEP_SPREAD)), default=0.0)
+    spread = max((f.number for f in evidence.all(roofline.STEP_SPREAD)), default=0.0)
     if matrix < MATRIX_LED or unnamed > UNNAMED:
         return f"the device works {busy:.1%} of the recording and waits for nothing; how fast its kernels are is not in this file."
     if slow > SEEN:
@@ -125,4 +125,4 @@ def _next(evidence: Evidence, busy: float) -> tuple[Capture, ...]:
     """A device that waits for nothing is asked about its kernels; one that waits, about its steps."""
     if busy < BUSY:
         return (MARKED,) if evidence.text(s.STEP_UNIT) == "window" else ()
-    return (NCU,) if evidence.value(roof.MATRIX_SHARE, 0.0) < MATRIX_LED else (SHAPES,)
+    return (NCU,) if evidence.value(roofline.MATRIX_SHARE, 0.0) < MATRIX_LED else (SHAPES,)

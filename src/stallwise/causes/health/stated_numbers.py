@@ -21,14 +21,14 @@ MOST = 0.75  # no published training run lies above; then the number itself is i
 
 def stated_numbers(evidence: Evidence) -> Proof | None:
     """A stated MFU against published runs."""
-    told = of_now(evidence, run.MFU)
-    mfu = lowest(told) or evidence.get(run.MFU)
+    mfus = of_now(evidence, run.MFU)
+    mfu = lowest(mfus) or evidence.get(run.MFU)
     if mfu is None or not mfu.stated:
         return None
     beside = unnamed_shares(evidence, mfu.source.file)
     worse, busy = got_worse(evidence), lowest(of_now(evidence, run.GPU_BUSY))
     lacks = ""
-    if two := two_values(told):
+    if two := two_values(mfus):
         lacks = f"MFU is told as {two}."
     elif beside:
         lacks = f"{percent(beside[-1])} stands beside an MFU of {mfu} and has no name here: it may be the MFU of now."
@@ -46,15 +46,15 @@ def stated_numbers(evidence: Evidence) -> Proof | None:
         lacks = f"an MFU of {mfu} is a part of a peak: no card is named whose peak it is, nor an earlier run beside it."
     elif evidence.all(stated.BETTER_ELSEWHERE):
         lacks = f"an MFU of {mfu} is usual, but the same is told to run better elsewhere."
-    said = f"MFU {mfu}, published dense 16-bit runs lie at {percent(USUAL[0])} to {percent(USUAL[1])}"
+    summary = f"MFU {mfu}, published dense 16-bit runs lie at {percent(USUAL[0])} to {percent(USUAL[1])}"
     return Proof(
         of="stated numbers",
-        says=said,
-        because=(Reason.of(said, mfu),),
+        says=summary,
+        because=(Reason.of(summary, mfu),),
         confidence=0.7,
         limit=None
         if lacks
-        else Limit("matrix units", mfu.number, f"{said}: the rest of the peak is what real steps leave",
+        else Limit("matrix units", mfu.number, f"{summary}: the rest of the peak is what real steps leave",
                    (Fix("a trace of a few steps shows what the rest is made of", worth="certainty"),)),
         lacks=lacks,
         objects=bool(lacks),

@@ -48,11 +48,11 @@ def training_log(evidence: Evidence) -> Proof | None:
     if not objects and (refuted := _slower_rank(evidence) or _fell(evidence) or _slow(mfu)):
         lacks, objects = refuted, True
     fast = GOOD_MFU <= mfu <= MOST
-    said = described(found[0])
+    summary = described(found[0])
     others = f"; {len(found) - 1} more logs alike" if len(found) > 1 and not lacks else ""
     return Proof(
         of="training log",
-        says=said + others + ("" if fast or lacks else f"; {NO_YARDSTICK}"),
+        says=summary + others + ("" if fast or lacks else f"; {NO_YARDSTICK}"),
         because=tuple(Reason(described(log), (log.longest.source,)) for log in found if log.longest is not None),
         confidence=0.75,
         limit=None
@@ -65,7 +65,7 @@ def training_log(evidence: Evidence) -> Proof | None:
         ),
         lacks=lacks,
         objects=objects,
-        speaks_for_run=fast,
+        covers_run=fast,
         next=(TORCH_TRACE, STEP_SHAPE) if lacks else (),
     )
 

@@ -24,22 +24,22 @@ def two_runs(evidence: Evidence) -> Proof | None:
     if not pairs:
         return None
     quantity, then, now, worse = max(pairs, key=lambda pair: pair[3])
-    said = f"{quantity.meaning}: {now} where it was {then}"
+    summary = f"{quantity.meaning}: {now} where it was {then}"
     other = got_worse(evidence)
     if other is not None and other.number - 1.0 > worse:
         return _other(other)
     fell = worse > SAME
     return Proof(
         of="two runs",
-        says=said,
-        because=(Reason.of(said, now, then),),
+        says=summary,
+        because=(Reason.of(summary, now, then),),
         confidence=0.7,
-        lacks=f"{said}, {_by(quantity, worse)}."
+        lacks=f"{summary}, {_by(quantity, worse)}."
         if fell
-        else f"{said}: no worse, which does not tell whether it is fast.",
+        else f"{summary}: no worse, which does not tell whether it is fast.",
         objects=fell,
         next=(TORCH_TRACE,),
-        speaks_for_run=False,
+        covers_run=False,
     )
 
 
@@ -50,10 +50,10 @@ def _by(quantity: Quantity, worse: float) -> str:
 
 def _other(ratio: Fact) -> Proof:
     """Something else became worse by more than times and rates did."""
-    said = f"{ratio.scope.layer}: {ratio} as bad as before"
+    summary = f"{ratio.scope.layer}: {ratio} as bad as before"
     return Proof(
-        of="two runs", says=said, because=(Reason.of(said, ratio),), confidence=0.7, lacks=f"{said}.", objects=True,
-        next=(TORCH_TRACE,), speaks_for_run=False,
+        of="two runs", says=summary, because=(Reason.of(summary, ratio),), confidence=0.7, lacks=f"{summary}.", objects=True,
+        next=(TORCH_TRACE,), covers_run=False,
     )  # fmt: skip
 
 

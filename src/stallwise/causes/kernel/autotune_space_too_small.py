@@ -63,22 +63,22 @@ def autotune_space_too_small(evidence: Evidence) -> Finding | None:
     gain = Gain(0.0, best - library, "down to the library path at best") if best > library else None
     if gain is None and best == best:
         gain = Gain(0.0, best * 0.5, "configurations of one kernel often differ by 2x and more")
-    told = (
+    advice = (
         advise(evidence) if evidence.get(stated.CUSTOM_SPEEDUP) else None
     )  # a list beside somebody's account of the kernel
     return Finding(
         headline=f"the autotuner chose among {configs:.0f} configurations" + (f"; {fixed} never varied" if fixed and few else ""),
         confidence=0.85 if few and configs < FEW else 0.7 if few else 0.45,
-        because=(*because, *(told.because if told else ())),
+        because=(*because, *(advice.because if advice else ())),
         gain=gain,
         fixes=(
-            told.fixes[0] if told else
+            advice.fixes[0] if advice else
             Fix("Widen the autotune grid: tiles, num_stages and num_warps at three values each, pruned by shared memory and registers", cost="minutes"),
             *((Fix(f"extend the axes at their edge: {edges}", cost="a few more runs"),) if edges else ()),
-            *(told.fixes[1:] if told else ()),
+            *(advice.fixes[1:] if advice else ()),
         ),
-        avoid=told.avoid if told else "Do not tune by rules of thumb for one axis: measure which axis matters.",
-        summary=told.summary if told else "",
+        avoid=advice.avoid if advice else "Do not tune by rules of thumb for one axis: measure which axis matters.",
+        summary=advice.summary if advice else "",
         next=(a.SWEEP,),
     )  # fmt: skip
 

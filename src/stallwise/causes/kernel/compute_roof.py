@@ -19,7 +19,7 @@ The distance from the measured pipe share to full; a few per cent at most.
 
 from __future__ import annotations
 
-from stallwise.doctor.findings.counters import AT_ROOF, Counters
+from stallwise.doctor.findings.counters import AT_CEILING, Counters
 from stallwise.doctor.findings.finding import Finding, Fix
 from stallwise.doctor.findings.rule import rule
 from stallwise.evidence.capture import NCU
@@ -28,7 +28,7 @@ from stallwise.evidence.evidence import Evidence
 
 PIPE_FULL = 0.75  # of a math pipe; dependent issue and epilogues keep real kernels below 0.95
 ISSUE_FULL = 0.88  # of the issue slots
-PRODUCT = 0.7  # sure enough that it is a matrix product: then the tensor pipe is its ceiling, and no other
+GEMM_CERTAINTY = 0.7  # sure enough that it is a matrix product: then the tensor pipe is its ceiling, and no other
 HALF_FED = 0.5  # of the tensor pipe: attention fills other pipes beside it; a product with less has no ceiling there
 LANES = 24.0  # of 32: with fewer, the slots are full of masked work
 
@@ -44,13 +44,13 @@ def compute_roof(evidence: Evidence) -> Finding | None:
     pipes.pop("FP64", None)
     name, share = max(pipes.items(), key=lambda item: item[1])
     blind = not c.knows(k.ISSUE_SHARE) and not share  # a short collection: only the SM's total is known
-    if blind and c.get(k.SM_SHARE) >= AT_ROOF:
+    if blind and c.get(k.SM_SHARE) >= AT_CEILING:
         name, share = "SM", c.get(k.SM_SHARE)
     if share < PIPE_FULL and c.get(k.ISSUE_SHARE) < ISSUE_FULL:
         return None
     if c.get(k.ACTIVE_THREADS, 32.0) < LANES or c.get(k.FP64_SHARE) >= share:
         return None
-    if c.get(k.CONTRACTION) >= PRODUCT and c.tensor_known and c.tensor < HALF_FED:  # full, but of the wrong pipe
+    if c.get(k.CONTRACTION) >= GEMM_CERTAINTY and c.tensor_known and c.tensor < HALF_FED:  # full, but of the wrong pipe
         return None
     if share < PIPE_FULL:
         name, share = "issue slots", c.get(k.ISSUE_SHARE)

@@ -30,7 +30,7 @@ from stallwise.evidence.capture import NCU
 from stallwise.evidence.catalog import kernel as k
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
-from stallwise.evidence.ledger import Account
+from stallwise.evidence.ledger import Category
 
 AT_BANDWIDTH = 0.70  # of DRAM's peak; large copies reach 0.80 to 0.93, reads mixed with writes less
 BEST = 0.93
@@ -91,7 +91,7 @@ def in_trace(evidence: Evidence) -> Finding | None:
     return Finding(
         headline=f"The {facts.unit} is limited by memory: {percent(moving / busy)} of the busy time only moves data.",
         confidence=0.6,
-        account=Account.COMPUTE,
+        category=Category.COMPUTE,
         gain=gain,
         because=(
             facts.because(f"norms, pointwise kernels, copies and the optimizer take {ms(moving)}", s.MEMORY_BOUND_TIME),

@@ -27,7 +27,7 @@ from stallwise.doctor.findings.step_facts import StepFacts, ms, percent
 from stallwise.evidence.catalog import kernel as k
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
-from stallwise.evidence.ledger import Account
+from stallwise.evidence.ledger import Category
 
 ACTIVE = 0.08  # of the FP64 pipe: more than an address or a final scale
 USUAL_RATIO = 32.0  # FP32 over FP64 on chips that are not built for it
@@ -85,7 +85,7 @@ def in_trace(evidence: Evidence) -> Finding | None:
     return Finding(
         headline=f"Matrix work runs in double precision: {ms(double)} of every {ms(facts.step_s)}.",
         confidence=0.88,
-        account=Account.COMPUTE,
+        category=Category.COMPUTE,
         gain=gain,
         because=(facts.because(f"{percent(facts.share(double))} of the {facts.unit} is fp64 products", s.DOUBLE_TIME),),
         against=(Reason("a solver may need it"),),

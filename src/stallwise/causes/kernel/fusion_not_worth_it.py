@@ -132,10 +132,10 @@ def _because(evidence: Evidence, best: float, library: float, wide: bool) -> tup
     axis, effect = evidence.get(a.AXIS), evidence.value(a.AXIS_EFFECT)
     if axis is not None and effect == effect:
         found.append(Reason.of(f"{axis} matters most: its worst value is {effect:.2f}x the best time", axis))
-    roof = evidence.get(a.ROOF)
-    if roof is not None:
-        found.append(Reason.of(f"the library path is at {roof.number / library:.0%} of the matrix peak, the best fused one at "
-                               f"{roof.number / best:.0%}", roof))  # fmt: skip
+    ceiling = evidence.get(a.PEAK_TIME)
+    if ceiling is not None:
+        found.append(Reason.of(f"the library path is at {ceiling.number / library:.0%} of the matrix peak, the best fused one at "
+                               f"{ceiling.number / best:.0%}", ceiling))  # fmt: skip
     if wide:
         found.append(Reason.of(f"{evidence.value(a.TIMED):.0f} configurations over {evidence.value(a.AXES_VARIED):.0f} axes were timed",
                                *facts))  # fmt: skip

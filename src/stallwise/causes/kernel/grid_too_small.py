@@ -43,8 +43,8 @@ def grid_too_small(evidence: Evidence) -> Finding | None:
         return None
     if used >= FILLED:
         return _thin(c, blocks) if c.get(k.WAVES, 9.0) < THIN else None
-    roof = max(c.dram, c.math, 0.02)
-    high = min(1 - used, 1 - roof)
+    ceiling = max(c.dram, c.math, 0.02)
+    high = min(1 - used, 1 - ceiling)
     return Finding(
         headline=f"{blocks:.0f} blocks on {sms:.0f} SMs: {1 - min(used, 1):.0%} of the chip has no work",
         confidence=0.95 if used < 0.7 else 0.8,
@@ -69,8 +69,8 @@ def grid_too_small(evidence: Evidence) -> Finding | None:
 def _thin(c: Counters, blocks: float) -> Finding | None:
     """Every SM may have a block, but so few and small ones that nothing hides their waits."""
     held, most = c.get(k.ACHIEVED_OCCUPANCY, 1.0), c.get(k.THEORETICAL_OCCUPANCY, 1.0)
-    roof = max(c.dram, c.math, 0.02)
-    if held > 2 * THIN * most or roof > 0.5:
+    ceiling = max(c.dram, c.math, 0.02)
+    if held > 2 * THIN * most or ceiling > 0.5:
         return None
     return Finding(
         headline=f"{blocks:.0f} blocks fill {c.get(k.WAVES):.0%} of a wave: the SMs hold too few warps to hide latency",
@@ -79,7 +79,7 @@ def _thin(c: Counters, blocks: float) -> Finding | None:
             c.reason(f"a grid of {blocks:.0f} blocks is {c.get(k.WAVES):.2f} waves", k.GRID_BLOCKS, k.WAVES),
             c.reason(f"occupancy {held:.0%} where {most:.0%} would fit", k.ACHIEVED_OCCUPANCY, k.THEORETICAL_OCCUPANCY),
         ),
-        gain=c.gain(0.3 * (1 - roof), 0.9 * (1 - roof), "warps in flight until a roof is met"),
+        gain=c.gain(0.3 * (1 - ceiling), 0.9 * (1 - ceiling), "warps in flight until a roof is met"),
         fixes=(
             Fix("more blocks: split another dimension (split-K, split along the sequence, flash-decoding)"),
             Fix("larger blocks, or several problems in one launch"),

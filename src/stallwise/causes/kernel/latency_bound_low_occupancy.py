@@ -44,8 +44,8 @@ def latency_bound_low_occupancy(evidence: Evidence) -> Finding | None:
     """Judges one kernel."""
     c = Counters(evidence)
     occupancy = c.get(k.ACHIEVED_OCCUPANCY)
-    roof = max(c.memory, c.get(k.TENSOR_SHARE), c.get(k.FMA_SHARE), c.get(k.TOP_PIPE_SHARE), c.get(k.SM_SHARE))
-    if occupancy >= LOW or roof >= FAR + 0.05 or c.get(k.ISSUE_SHARE) >= ISSUE_FAR:
+    ceiling = max(c.memory, c.get(k.TENSOR_SHARE), c.get(k.FMA_SHARE), c.get(k.TOP_PIPE_SHARE), c.get(k.SM_SHARE))
+    if occupancy >= LOW or ceiling >= FAR + 0.05 or c.get(k.ISSUE_SHARE) >= ISSUE_FAR:
         return None
     if c.get(k.CONTRACTION) >= 0.7:
         return None  # a tensor kernel, or one that should be: its pipe is the tenfold factor, not its occupancy
@@ -53,14 +53,14 @@ def latency_bound_low_occupancy(evidence: Evidence) -> Finding | None:
         return None  # SMs without any block: the grid is the cause
     theoretical = c.get(k.THEORETICAL_OCCUPANCY, occupancy)
     limited = theoretical < 0.5
-    growth = min(0.75 / max(roof, 0.02), 1.0 / max(occupancy, 0.01))
-    confidence = 0.9 if limited and (roof < 0.5 or occupancy < 0.15) else 0.65
+    growth = min(0.75 / max(ceiling, 0.02), 1.0 / max(occupancy, 0.01))
+    confidence = 0.9 if limited and (ceiling < 0.5 or occupancy < 0.15) else 0.65
     if c.get(k.SPILL_REQUESTS) > 0:
         confidence = min(confidence, 0.7)
     return Finding(
         headline=f"latency is not hidden: {occupancy:.0%} of the warps resident, no roof within reach",
         confidence=confidence,
-        because=_because(c, occupancy, roof),
+        because=_because(c, occupancy, ceiling),
         gain=c.gain(1 - 1 / max(min(growth / 2, 4.0), 1.0), 1 - 1 / max(growth, 1.0), "more warps until a roof is met"),
         fixes=_fixes(c),
         not_here=(c.reason(f"{c.get(k.EXCESS_SECTORS):.0%} excess sectors: bandwidth is not the limit", k.EXCESS_SECTORS),)
@@ -70,8 +70,8 @@ def latency_bound_low_occupancy(evidence: Evidence) -> Finding | None:
     )  # fmt: skip
 
 
-def _because(c: Counters, occupancy: float, roof: float) -> tuple[Reason, ...]:
-    found = [c.reason(f"achieved occupancy {occupancy:.0%}; the nearest roof is at {roof:.0%}", k.ACHIEVED_OCCUPANCY,
+def _because(c: Counters, occupancy: float, ceiling: float) -> tuple[Reason, ...]:
+    found = [c.reason(f"achieved occupancy {occupancy:.0%}; the nearest roof is at {ceiling:.0%}", k.ACHIEVED_OCCUPANCY,
                       k.DRAM_SHARE)]  # fmt: skip
     if limiter := c.word(k.OCCUPANCY_LIMITER):
         blocks = c.get(k.BLOCKS_PER_SM)

@@ -26,7 +26,7 @@ from stallwise.evidence.catalog import gains
 from stallwise.evidence.catalog import kernel as k
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
-from stallwise.evidence.ledger import Account
+from stallwise.evidence.ledger import Category
 
 NOTICEABLE = 0.05  # of all kernel time
 
@@ -72,7 +72,7 @@ def in_trace(evidence: Evidence) -> Finding | None:
     return Finding(
         headline=f"Matrix work runs in TF32 or fp32: {ms(wide)} of every {ms(facts.step_s)} would run faster in 16 bits.",
         confidence=0.8,
-        account=Account.COMPUTE,
+        category=Category.COMPUTE,
         gain=gain,
         because=(
             facts.because(

@@ -48,13 +48,13 @@ def shared_bank_conflicts(evidence: Evidence) -> Finding | None:
     if pressed < PRESSED and waits < 0.3:
         return None
     ways = c.get(k.CONFLICT_WAYS)
-    said = f", {ways:.0f} ways" if ways >= 2 else ""
+    ways_text = f", {ways:.0f} ways" if ways >= 2 else ""
     part = max(pressed, waits)
     return Finding(
-        headline=f"bank conflicts: {share:.0%} of the shared-memory wavefronts are repeats{said}",
+        headline=f"bank conflicts: {share:.0%} of the shared-memory wavefronts are repeats{ways_text}",
         confidence=0.93 if pressed >= 0.6 or waits >= 0.4 else 0.75,
         because=(
-            c.reason(f"{share:.0%} of the wavefronts are excess{said}", k.CONFLICT_SHARE, k.CONFLICT_WAYS),
+            c.reason(f"{share:.0%} of the wavefronts are excess{ways_text}", k.CONFLICT_SHARE, k.CONFLICT_WAYS),
             c.reason(f"L1 and shared memory run at {pressed:.0%}", k.L1_SHARE),
             *((c.reason(c.stall, k.TOP_STALL),) if c.stall else ()),
         ),

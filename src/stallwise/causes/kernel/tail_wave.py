@@ -75,5 +75,5 @@ def _waves(c: Counters) -> float:
     """Waves from the launch where it tells, because reports round 1.005 to 1.00."""
     blocks, sms, fit = c.get(k.GRID_BLOCKS), c.get(k.SM_COUNT), c.get(k.BLOCKS_PER_SM)
     exact = blocks / (sms * fit) if blocks and sms and fit else 0.0
-    told = c.get(k.WAVES)
-    return exact if exact and abs(exact - told) < max(ROUNDING * 2, 0.01 * told) else told
+    waves = c.get(k.WAVES)
+    return exact if exact and abs(exact - waves) < max(ROUNDING * 2, 0.01 * waves) else waves

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from stallwise.causes.kernel._gemm_numbers import gemm_numbers
 from stallwise.doctor.findings.clue import Clue, above, over, yes
-from stallwise.doctor.findings.counters import AT_ROOF, NEAR_ROOF, Counters
+from stallwise.doctor.findings.counters import AT_CEILING, NEAR_CEILING, Counters
 from stallwise.doctor.findings.finding import Finding, Fix, Gain, Reason
 from stallwise.doctor.findings.rule import rule
 from stallwise.evidence.capture import NCU, Capture
@@ -51,10 +51,10 @@ def tensor_cores_starved(evidence: Evidence) -> Finding | None:
     hidden = not c.tensor_known and c.word(k.KIND) == "matrix product" and c.knows(k.SM_SHARE)
     if hidden and c.get(k.SM_SHARE) < 0.5 and c.dram < 0.5 and c.get(k.WAVES, 9.0) >= FEW_WAVES:
         return _unseen(c)
-    if not c.knows(k.TENSOR_SHARE) or not IN_USE <= c.tensor < STARVED or c.dram >= NEAR_ROOF:
+    if not c.knows(k.TENSOR_SHARE) or not IN_USE <= c.tensor < STARVED or c.dram >= NEAR_CEILING:
         return None
     # Little tensor work beside much other work is not a product: a few moves through the pipe, say.
-    other_work = c.math >= AT_ROOF and c.word(k.KIND) != "matrix product"
+    other_work = c.math >= AT_CEILING and c.word(k.KIND) != "matrix product"
     if other_work or (c.tensor < 0.1 and c.get(k.CONTRACTION) < 1.0):
         return None
     if c.get(k.WAVES, 9.0) < 1 and c.get(k.GRID_BLOCKS, 1e9) < 0.5 * c.get(k.SM_COUNT, 1.0):

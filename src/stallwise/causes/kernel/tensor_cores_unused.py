@@ -35,7 +35,7 @@ from stallwise.evidence.catalog import kernel as k
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.catalog.card import HAND_WRITTEN_SHARE
 from stallwise.evidence.evidence import Evidence
-from stallwise.evidence.ledger import Account
+from stallwise.evidence.ledger import Category
 
 IDLE = 0.02  # of the tensor pipe: below, the few cycles are half-precision moves that share the pipe
 LIKELY_MATRIX = 0.7
@@ -136,7 +136,7 @@ def in_trace(evidence: Evidence) -> Finding | None:
     return Finding(
         headline=f"Matrix work runs without tensor cores: {ms(slow)} of every {ms(facts.step_s)}.",
         confidence=0.94,
-        account=Account.COMPUTE,
+        category=Category.COMPUTE,
         gain=gain,
         because=(
             facts.because(

@@ -68,5 +68,5 @@ def oom_other_process(evidence: Evidence) -> Finding | None:
 def _holders(evidence: Evidence) -> Reason | None:
     """Who holds the card, where it lists them."""
     listed = sorted(evidence.all(m.LISTED_USE), key=lambda f: -f.number)
-    told = ", ".join(f"{f.note}: {f}" if f.number else f.note for f in listed[:MOST_NAMED])
-    return Reason.of(f"on the card: {told}", *listed[:MOST_NAMED]) if told else None
+    holders = ", ".join(f"{f.note}: {f}" if f.number else f.note for f in listed[:MOST_NAMED])
+    return Reason.of(f"on the card: {holders}", *listed[:MOST_NAMED]) if holders else None

@@ -95,11 +95,11 @@ def _verdict(evidence: Evidence) -> tuple[tuple[Reason, ...], str]:
 
 def _words(names: str) -> str:
     """Names of trials as a person says them."""
-    said = {
+    words = {
         "chunking": "chunked prefill", "cap": "the cap by KV budget", "kv8": "FP8 KV", "weights8": "FP8 weights",
         "prefix": "prefix caching", "speculation": "speculative decoding", "pools": "separate pools",
     }  # fmt: skip
-    return " and ".join(said.get(n, n) for n in names.split(" + "))
+    return " and ".join(words.get(n, n) for n in names.split(" + "))
 
 
 def _s(seconds: float) -> str:

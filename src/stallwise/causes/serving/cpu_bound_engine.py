@@ -29,7 +29,7 @@ from stallwise.doctor.findings.rule import rule
 from stallwise.evidence.capture import NVIDIA_SMI, PY_SPY
 from stallwise.evidence.catalog import hardware, run, serving
 from stallwise.evidence.evidence import Evidence
-from stallwise.evidence.ledger import Account
+from stallwise.evidence.ledger import Category
 
 CLUES = (above(run.HOST_HOT_SHARE, 0.3, "fair when seen", "one function takes much of the host's own time"),)
 QUOTA = 0.93  # of the limit: throttling by the kernel's quota begins before the mean reaches it
@@ -93,7 +93,7 @@ def cpu_bound_engine(evidence: Evidence) -> Finding | None:
         headline="The engine's CPU side is the limit; the GPU waits for it.",
         confidence=confidence,
         because=tuple(reasons),
-        account=Account.HOST_WAIT,
+        category=Category.HOST_WAIT,
         summary="One Python process prepares and finishes every iteration, and it has no CPU time left.",
         fixes=_fixes(evidence, busy, used is not None and used.number >= QUOTA * limit, limit),
         not_here=(Reason("total CPU use of the machine: one saturated core hides in its mean"),),

@@ -23,16 +23,16 @@ throughput pull apart.
 
 from __future__ import annotations
 
-from stallwise.causes.serving._served_at_the_roof import served_at_the_roof
+from stallwise.causes.serving._served_at_the_ceiling import served_at_the_ceiling
 from stallwise.doctor.findings.clue import Clue
 from stallwise.doctor.findings.finding import Finding, Fix, Reason
 from stallwise.doctor.findings.rule import rule
 from stallwise.doctor.findings.step_facts import StepFacts, ms, percent
 from stallwise.evidence.capture import NVIDIA_SMI, SERVE_BENCH, SERVE_METRICS
-from stallwise.evidence.catalog import expected, roof, stated
+from stallwise.evidence.catalog import expected, roofline, stated
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
-from stallwise.evidence.ledger import Account
+from stallwise.evidence.ledger import Category
 
 BUSY = 0.75  # of the iteration: with more idle time the host is the limit
 MOST = 0.4  # of the busy time in matrix kernels with few rows, or in attention
@@ -44,29 +44,29 @@ UTILISED = Reason("full GPU utilisation: it says that kernels run, not that they
 def decode_bandwidth_bound(evidence: Evidence) -> Finding | None:
     """Looks for busy decode iterations made of products with few rows, or of attention that reads at the memory's rate."""
     if not evidence.all(s.ITERATION_KIND):
-        return served_at_the_roof(evidence)
+        return served_at_the_ceiling(evidence)
     facts = StepFacts(evidence)
     busy = facts.seconds(s.BUSY_TIME)
     if facts.word(s.ITERATION_KIND) != "decode" or facts.share(busy) < BUSY:
         return None
     weights, kv = facts.seconds(s.DECODE_WEIGHT_TIME), facts.seconds(s.DECODE_KV_TIME)
     # Products that run far below a peak bind nothing while attention takes longer and reads at the full rate.
-    if kv > max(weights, MOST * busy) and facts.number(roof.ATTENTION_BYTES_SHARE) >= FULL_RATE:
+    if kv > max(weights, MOST * busy) and facts.number(roofline.ATTENTION_BYTES_SHARE) >= FULL_RATE:
         return _reads_the_cache(facts, kv, busy)
     return _reads_weights(facts, weights, busy) if weights >= MOST * busy else None
 
 
 def _reads_the_cache(facts: StepFacts, kv: float, busy: float) -> Finding:
-    rate = facts.number(roof.ATTENTION_BYTES_SHARE)
+    rate = facts.number(roofline.ATTENTION_BYTES_SHARE)
     gain = facts.gain(0.3 * kv, 0.5 * kv, "a KV cache in 8 bits instead of 16, at the same bandwidth")
     return Finding(
         headline=f"Decoding is limited by memory bandwidth: {ms(kv)} of every {ms(facts.step_s)} reads the KV cache.",
         confidence=0.85,
-        account=Account.COMPUTE,
+        category=Category.COMPUTE,
         gain=gain,
         because=(
             facts.because(f"attention takes {percent(kv / busy)} of the busy time", s.DECODE_KV_TIME),
-            facts.because(f"it reads at {percent(rate)} of the memory's peak", roof.ATTENTION_BYTES_SHARE),
+            facts.because(f"it reads at {percent(rate)} of the memory's peak", roofline.ATTENTION_BYTES_SHARE),
         ),
         fixes=(
             Fix("fp8 KV cache: half the bytes", gain, risk="accuracy over long contexts: evaluate"),
@@ -97,7 +97,7 @@ def _reads_weights(facts: StepFacts, weights: float, busy: float) -> Finding:
     return Finding(
         headline=f"Decoding is limited by memory bandwidth: {ms(weights)} of every {ms(facts.step_s)} reads weights.",
         confidence=0.8,
-        account=Account.COMPUTE,
+        category=Category.COMPUTE,
         gain=gain,
         because=tuple(because),
         fixes=(

@@ -32,7 +32,7 @@ from stallwise.doctor.findings.rule import rule
 from stallwise.evidence.capture import SERVE_BENCH, SERVE_LOG, SERVE_METRICS
 from stallwise.evidence.catalog import expected, run, serving, stated
 from stallwise.evidence.evidence import Evidence
-from stallwise.evidence.ledger import Account
+from stallwise.evidence.ledger import Category
 from stallwise.evidence.quantity import Quantity
 from stallwise.units import Unit, show
 
@@ -75,7 +75,7 @@ def _swept(evidence: Evidence) -> Finding | None:
             *((Reason.of(f"memory is not why: KV use peaks at {kv}", kv),) if kv else ()),
         ),
         against=() if kv else (Reason("nothing shows how full the KV cache was"),),
-        account=Account.DECODE,
+        category=Category.DECODE,
         fixes=_fixes(evidence, 1 - 1 / slows),
         not_here=_busy(evidence),
         avoid="Adding GPUs first: each new replica would stall its own decodes the same way.",
@@ -119,8 +119,8 @@ def _judge(evidence: Evidence) -> Finding | None:
     full = value(serving.KV_FULL_SHARE, 0.0) > 0.1 or value(serving.PREEMPTED, 0.0) > 0
     tail, middle = value(serving.TPOT_TAIL), value(serving.TPOT)
     starved = stalls >= OFTEN and share >= NOTICEABLE and ratio == ratio
-    told = evidence.get(serving.SLOW_TOKEN_SHARE) is not None
-    spiky = slow >= TAIL_SHARE or (not told and tail > TAIL_RATIO * middle)
+    slow_share_known = evidence.get(serving.SLOW_TOKEN_SHARE) is not None
+    spiky = slow >= TAIL_SHARE or (not slow_share_known and tail > TAIL_RATIO * middle)
     load, seen, expected = (value(q) for q in (serving.PREFILL_LOAD, serving.DECODE_SEEN, serving.DECODE_EXPECTED))
     crowded = load >= CROWDED and seen > STRETCHED * expected and not full
     long, short = value(serving.ITERATION_PREFILL), value(serving.ITERATION_DECODE)
@@ -172,7 +172,7 @@ def _judge(evidence: Evidence) -> Finding | None:
         headline=f"Prefill stops running decodes: {lost:.0%} of the tokens' time is lost to it.",
         confidence=confidence,
         because=tuple(because),
-        account=Account.DECODE,
+        category=Category.DECODE,
         fixes=_fixes(evidence, lost),
         not_here=(Reason("a healthy mean time per token: the stalls hide in its tail"),),
         avoid="Adding GPUs first: each new replica would stall its own decodes the same way.",

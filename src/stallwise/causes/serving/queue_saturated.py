@@ -30,7 +30,7 @@ from stallwise.doctor.findings.rule import rule
 from stallwise.evidence.capture import SERVE_BENCH, SERVE_METRICS
 from stallwise.evidence.catalog import serving, stated
 from stallwise.evidence.evidence import Evidence
-from stallwise.evidence.ledger import Account
+from stallwise.evidence.ledger import Category
 
 CLUES = (
     above(serving.CONCURRENCY, 1, "required", "several requests are in flight", "one request at a time: nobody queues"),
@@ -148,7 +148,7 @@ def _counted(evidence: Evidence) -> Finding | None:
                       *facts(evidence, serving.QUEUE_TIME, serving.REQUEST_TIME, serving.PREFILL_TIME, serving.DECODE_TIME)),
         ),
         against=(Reason("counters since the start do not tell when: a storm that is over looks the same"),),
-        account=Account.QUEUE,
+        category=Category.QUEUE,
         fixes=(
             Fix("Scrape again under load: what runs, waits and fills the cache tells what holds requests back", worth="names the nearer cause"),
             Fix("Bound the queue and refuse early (429 with retry-after)", worth="TTFT of admitted requests back to prefill plus one iteration"),
@@ -177,7 +177,7 @@ def _glimpsed(evidence: Evidence) -> Finding | None:
             *((Reason("the cache has room: a cap on running requests or slow prefill holds them back"),) if room else ()),
         ),
         against=(Reason("one reading does not tell whether the queue drains"),),
-        account=Account.QUEUE,
+        category=Category.QUEUE,
         fixes=(
             Fix("Read the metrics again under the same load, a minute apart", worth="tells a burst from a state, and names what holds requests back"),
             Fix("Raise the cap on running requests (max_num_seqs, slots, max batch) if the cache stays empty", worth="shorter queue", risk="time per token grows with the batch"),

@@ -30,7 +30,7 @@ from stallwise.evidence.catalog import change, gains, memory, run
 from stallwise.evidence.catalog import run as logged
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
-from stallwise.evidence.ledger import Account
+from stallwise.evidence.ledger import Category
 
 IN_THE_LOOP = 0.01  # taken and given back, times a launch: a warm caching allocator does so once in many thousands
 LARGE_PART = 1 / 3  # of the host's time in CUDA calls: less may pass while the device works off what was launched
@@ -60,7 +60,7 @@ def allocator_churn(evidence: Evidence) -> Finding | None:
         return Finding(
             headline=f"Device memory is allocated inside the loop: the GPU idles {ms(lost)} of every {ms(facts.step_s)}.",
             confidence=0.88,
-            account=Account.HOST_WAIT,
+            category=Category.HOST_WAIT,
             gain=gain,
             because=(
                 facts.because(

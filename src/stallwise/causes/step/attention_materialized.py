@@ -46,20 +46,20 @@ CLUES = (
 def attention_materialized(evidence: Evidence) -> Finding | None:
     """Looks for the traffic around a softmax between batched products."""
     facts = StepFacts(evidence)
-    scores, products = facts.seconds(s.SCORES_TIME), facts.seconds(s.SCORES_PRODUCT_TIME)
+    scores, gemms = facts.seconds(s.SCORES_TIME), facts.seconds(s.SCORES_GEMM_TIME)
     if facts.share(scores) < NOTICEABLE:
         return None
     gain = facts.less_work(
         gains.FUSED_ATTENTION,
         0.8 * scores,
-        scores + SKIPPED * products,
+        scores + SKIPPED * gemms,
         "the traffic of the scores, and at best most of their products",
     )
     fused = facts.seconds(s.ATTENTION_TIME)
     return Finding(
         headline=f"Attention writes its scores to memory: {ms(scores)} of every {ms(facts.step_s)}.",
         confidence=0.93 if fused < 0.2 * scores else 0.8,
-        account=facts.account_of(gains.FUSED_ATTENTION, scores + products),
+        category=facts.category_of(gains.FUSED_ATTENTION, scores + gemms),
         gain=gain,
         because=(
             facts.because(

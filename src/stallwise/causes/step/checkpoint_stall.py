@@ -34,7 +34,7 @@ from stallwise.evidence.catalog import change, run, stated
 from stallwise.evidence.catalog import run as logged
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
-from stallwise.evidence.ledger import Account
+from stallwise.evidence.ledger import Category
 
 LONG_SAVE = 0.02  # of the wall time between saves: less is the price of having checkpoints
 
@@ -61,7 +61,7 @@ def _in_trace(facts: StepFacts, lost: float) -> Finding:
     return Finding(
         headline=f"Saving a checkpoint blocks the loop for {ms(one)}, in {saving} of {steps} steps.",
         confidence=0.93,
-        account=Account.CHECKPOINT,
+        category=Category.CHECKPOINT,
         gain=gain,
         because=(
             facts.because(
@@ -87,8 +87,8 @@ def _in_log(facts: StepFacts) -> Finding | None:
     if save <= 0 or (every and step and save < LONG_SAVE * every * step):
         return None
     saves, whole_s = facts.number(logged.SAVES), _logged_s(facts)
-    told = facts.evidence.get(logged.SAVE_TIME)
-    if not saves and not every and told is not None and not told.stated:
+    save_time = facts.evidence.get(logged.SAVE_TIME)
+    if not saves and not every and save_time is not None and not save_time.stated:
         return None  # "saves about 20 seconds": a duration beside the word, and no save
     if not every and whole_s and saves * save < LONG_SAVE * whole_s:
         return None

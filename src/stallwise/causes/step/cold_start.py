@@ -31,7 +31,7 @@ from stallwise.evidence.catalog import change
 from stallwise.evidence.catalog import run as logged
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
-from stallwise.evidence.ledger import Account
+from stallwise.evidence.ledger import Category
 
 FIRST = 3  # steps that may be warm-up
 MOSTLY = 0.4  # of the window: what a long run does in the rest of it is not seen well enough to be judged
@@ -63,7 +63,7 @@ def cold_start(evidence: Evidence) -> Finding | None:
     return Finding(
         headline=f"Only the first steps are slow: {ms(extra)} of warm-up, then {ms(usual)} a step.",
         confidence=0.85 if traced else 0.7,
-        account=Account.HOST_WAIT if traced else None,
+        category=Category.HOST_WAIT if traced else None,
         gain=facts.gain(0.0, preparing, "warm-up spread over the traced steps; nothing in a long run")
         if traced
         else None,
@@ -116,7 +116,7 @@ def _mostly_once(facts: StepFacts) -> Finding | None:
         else f"This is a start: {ms(once)} of every {ms(facts.step_s)} recorded load code and set libraries up, once.",
         # A capture says nothing of how the run performs; a start at least says that it is one.
         confidence=0.45 if seen else 0.85,
-        account=Account.ONE_OFF,
+        category=Category.WARM_UP,
         gain=None if seen else facts.gain(0.0, once, "time spent once; nothing in a long run"),
         because=(
             facts.because(

@@ -31,7 +31,7 @@ from stallwise.evidence.capture import NVIDIA_SMI
 from stallwise.evidence.catalog import stated
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
-from stallwise.evidence.ledger import Account
+from stallwise.evidence.ledger import Category
 
 BULK_BYTES = 16e6  # each way a step: inputs and results are smaller, states are not
 BALANCE = 0.25  # the smaller direction over the larger: what goes out comes back
@@ -52,7 +52,7 @@ def cpu_offload_transfers(evidence: Evidence) -> Finding | None:
     return Finding(
         headline=f"Data shuttles over the bus: {bytes_text(sent)} in and {bytes_text(returned)} out a {facts.unit}, {ms(stall)} of it exposed.",
         confidence=0.9,
-        account=Account.COPY,
+        category=Category.COPY,
         gain=gain,
         because=(
             facts.because(

@@ -30,7 +30,7 @@ from stallwise.doctor.findings.step_facts import NOTICEABLE, StepFacts, ms, perc
 from stallwise.evidence.catalog import gains
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
-from stallwise.evidence.ledger import Account
+from stallwise.evidence.ledger import Category
 
 # An ordinary eager transformer wins up to a fifth of its step by fusion and is not broken. Above a quarter, chains were added that
 # the architecture does not ask for.
@@ -59,7 +59,7 @@ def elementwise_unfused(evidence: Evidence) -> Finding | None:
         if not ordinary
         else f"Compiling would fuse pointwise kernels ({ms(pointwise)} of {ms(facts.step_s)}).",
         confidence=0.88,
-        account=Account.COMPUTE,
+        category=Category.COMPUTE,
         gain=gain,
         because=(
             facts.because(

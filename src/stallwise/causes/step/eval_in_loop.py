@@ -29,7 +29,7 @@ from stallwise.doctor.findings.step_facts import NOTICEABLE, StepFacts, ms
 from stallwise.evidence.catalog import change
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
-from stallwise.evidence.ledger import Account
+from stallwise.evidence.ledger import Category
 
 
 @rule(s.EVALUATION_TIME, s.STEP_TIME)
@@ -49,7 +49,7 @@ def eval_in_loop(evidence: Evidence) -> Finding | None:
     return Finding(
         headline=f"Extra forward work inside the step: {ms(extra)} of every {ms(facts.step_s)}.",
         confidence=0.9 if name else 0.65,
-        account=Account.COMPUTE,
+        category=Category.COMPUTE,
         gain=gain,
         because=(reason,),
         against=() if name else (Reason("a frozen teacher or encoder would look the same"),),

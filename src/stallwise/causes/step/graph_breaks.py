@@ -30,7 +30,7 @@ from stallwise.evidence.catalog import run
 from stallwise.evidence.catalog import run as logged
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
-from stallwise.evidence.ledger import Account
+from stallwise.evidence.ledger import Category
 
 MANY_PIECES = (
     16  # entries a step: a model compiled whole has one forward and one backward, by layer a few dozen are deliberate
@@ -52,7 +52,7 @@ def graph_breaks(evidence: Evidence) -> Finding | None:
     return Finding(
         headline=f"The compiled model runs in {pieces:.0f} pieces a {facts.unit}; the GPU idles {ms(gap)} between launches.",
         confidence=0.55,
-        account=Account.LAUNCH_GAP,
+        category=Category.LAUNCH_GAP,
         gain=gain,
         because=(facts.because(f"{pieces:.0f} entries into compiled regions a {facts.unit}", s.COMPILED_REGIONS),),
         fixes=(Fix("find the breaks and move what causes them out of the compiled region", gain),),

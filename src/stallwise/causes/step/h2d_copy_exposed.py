@@ -28,7 +28,7 @@ from stallwise.doctor.findings.step_facts import NOTICEABLE, StepFacts, bytes_te
 from stallwise.evidence.catalog import gains
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
-from stallwise.evidence.ledger import Account
+from stallwise.evidence.ledger import Category
 
 ONE_WAY = 0.5  # copies to the host at most this part of those to the device; more means a shuttle
 KEPT = 0.1  # of the time stays: the first bytes of a batch cannot be hidden
@@ -56,7 +56,7 @@ def h2d_copy_exposed(evidence: Evidence) -> Finding | None:
     return Finding(
         headline=f"Copies to the GPU hold up the {facts.unit}: {ms(stall)} of every {ms(facts.step_s)}.",
         confidence=0.95 if pageable > 0.5 else 0.85,
-        account=Account.COPY,
+        category=Category.COPY,
         gain=gain,
         because=(
             facts.because(

@@ -32,7 +32,7 @@ from stallwise.evidence.capture import NSYS, PY_SPY
 from stallwise.evidence.catalog import gains, run
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
-from stallwise.evidence.ledger import Account
+from stallwise.evidence.ledger import Category
 
 LONG_STANDSTILL = 0.1  # of the step; less may be the end of a recording
 FETCHED = 2.0  # times the bytes sent to the device: results, not a shuttle
@@ -102,7 +102,7 @@ def host_sync(evidence: Evidence) -> Finding | None:
         if idle > HALF * cost
         else f"Reading values of the GPU costs the host {ms(cost)} of every {ms(facts.step_s)}; the GPU idles {ms(idle)} of it.",
         confidence=0.85,
-        account=Account.HOST_WAIT,
+        category=Category.HOST_WAIT,
         gain=gain,
         because=tuple(because),
         fixes=tuple(fixes),
@@ -133,7 +133,7 @@ def _results_fetched(facts: StepFacts) -> Finding | None:
     return Finding(
         headline=f"Results are copied to the host and waited for: {ms(stall)} of every {ms(facts.step_s)}.",
         confidence=0.8,
-        account=Account.COPY,
+        category=Category.COPY,
         gain=gain,
         because=(
             facts.because(
@@ -160,7 +160,7 @@ def _without_record(facts: StepFacts) -> Finding | None:
     return Finding(
         headline=f"The host stands in a synchronisation while the GPU shows no work: {ms(lost)} of every {ms(facts.step_s)}.",
         confidence=0.55,
-        account=Account.OTHER,
+        category=Category.OTHER,
         gain=facts.gain(0.0, lost, "nothing if the work is merely missing from the trace, all of it if not"),
         because=(facts.because(f"{ms(lost)} inside synchronising calls with an idle device", s.UNRECORDED_WAIT),),
         against=(Reason("the next work was queued already: kernels of replayed graphs may be missing from the trace"),),

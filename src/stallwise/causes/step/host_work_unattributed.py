@@ -29,7 +29,7 @@ from stallwise.evidence.capture import GC_LOG, PY_SPY, TORCH_TRACE
 from stallwise.evidence.catalog import gains, hardware, run, stages
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
-from stallwise.evidence.ledger import Account
+from stallwise.evidence.ledger import Category
 
 UNRECORDED = 0.15  # of the step idle for no recorded reason
 HELD, IDLE = 0.6, 0.5  # of the looks at the main thread; of the time that a kernel runs
@@ -76,7 +76,7 @@ def host_work_unattributed(evidence: Evidence) -> Finding | None:
     return Finding(
         headline=f"The host is busy outside {outside}: {idles} {ms(lost)} of every {ms(facts.step_s)}.",
         confidence=0.85 if facts.share(lost) > 0.1 else 0.6,
-        account=Account.HOST_WAIT,
+        category=Category.HOST_WAIT,
         gain=gain,
         because=tuple(because),
         against=(Reason("the trace does not say what the host does there"),),
@@ -108,7 +108,7 @@ def _named(
     return Finding(
         headline=f"{culprit} holds the main thread{idles} {ms(lost)} of every {ms(facts.step_s)}.",
         confidence=0.9 if facts.share(lost) > 0.1 else 0.65,
-        account=Account.HOST_WAIT,
+        category=Category.HOST_WAIT,
         gain=gain,
         because=because,
         fixes=(
@@ -129,7 +129,7 @@ def _not_recorded(facts: StepFacts) -> Finding | None:
     return Finding(
         headline=f"The GPU idles {ms(lost)} of every {ms(facts.step_s)}, and the trace does not hold what the host did.",
         confidence=0.55,
-        account=Account.OTHER,
+        category=Category.OTHER,
         gain=facts.gain(0.0, lost, "idle time without a recorded reason"),
         because=(
             facts.because(f"no work runs for {ms(lost)} and no launch of the next piece is recorded", s.UNKNOWN_WAIT),

@@ -36,7 +36,7 @@ from stallwise.evidence.capture import DATA_PROBE, TRAIN_LOG
 from stallwise.evidence.catalog import change, run, stated
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
-from stallwise.evidence.ledger import Account
+from stallwise.evidence.ledger import Category
 
 MANY = 10  # steps in which bursts that matter would show more than once
 SPARED = 0.5  # of the wait at least: how often rare events come, a few steps tell no better
@@ -69,7 +69,7 @@ def input_bursty(evidence: Evidence) -> Finding | None:
     return Finding(
         headline=f"Input comes late in bursts: {ms(longest)} in {waiting} of {steps} steps, nothing in the others.",
         confidence=0.9 if waiting > 1 else 0.85,
-        account=Account.INPUT_WAIT,
+        category=Category.INPUT_WAIT,
         optional=facts.is_optional(gain),
         gain=gain,
         because=(

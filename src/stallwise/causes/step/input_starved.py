@@ -38,7 +38,7 @@ from stallwise.evidence.catalog import change, gains, run, stated
 from stallwise.evidence.catalog import run as logged
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
-from stallwise.evidence.ledger import Account
+from stallwise.evidence.ledger import Category
 from stallwise.late import np
 
 MOST_STEPS = 0.6  # of the steps must wait for the mean rate to be the trouble
@@ -72,7 +72,7 @@ def input_starved(evidence: Evidence) -> Finding | None:
     return Finding(
         headline=f"The {'loop' if facts.on_host else 'GPU'} waits for input: {ms(wait)} of every {ms(facts.step_s)}.",
         confidence=0.97 if steps >= 3 else 0.9,
-        account=Account.INPUT_WAIT,
+        category=Category.INPUT_WAIT,
         optional=facts.is_optional(gain),
         gain=gain,
         because=(

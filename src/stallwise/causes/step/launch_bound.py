@@ -33,7 +33,7 @@ from stallwise.evidence.capture import NSYS
 from stallwise.evidence.catalog import gains, run
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
-from stallwise.evidence.ledger import Account
+from stallwise.evidence.ledger import Category
 
 # Of the step. With less, and no clean step to say so, the doubt in the profiler's cost is as large as the gap.
 BOUND_SHARE = 0.15
@@ -63,7 +63,7 @@ def launch_bound(evidence: Evidence) -> Finding | None:
     return Finding(
         headline=f"The host cannot launch fast enough: the GPU idles {ms(gap)} of every {ms(facts.step_s)} between kernels.",
         confidence=0.92 if sure else 0.55,
-        account=Account.LAUNCH_GAP,
+        category=Category.LAUNCH_GAP,
         gain=gain,
         because=(
             facts.because(
@@ -130,7 +130,7 @@ def _between_queued(facts: StepFacts) -> Finding | None:
     return Finding(
         headline=f"The GPU idles {ms(lost)} of every {ms(facts.step_s)} between kernels that were queued already.",
         confidence=0.6,
-        account=Account.OTHER,
+        category=Category.OTHER,
         gain=facts.gain(0.0, lost, "idle time between queued kernels; nothing if the trace merely misses some"),
         because=(
             facts.because(

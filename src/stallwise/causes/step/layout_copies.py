@@ -28,7 +28,7 @@ from stallwise.doctor.findings.step_facts import StepFacts, ms, percent
 from stallwise.evidence.catalog import gains
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
-from stallwise.evidence.ledger import Account
+from stallwise.evidence.ledger import Category
 
 NOTABLE = 0.12  # of the busy time: cutting heads apart and joining them again took an eager encoder 10% on an H200
 
@@ -47,7 +47,7 @@ def layout_copies(evidence: Evidence) -> Finding | None:
     return Finding(
         headline=f"Layout copies take {ms(copies)} of every {ms(facts.step_s)}.",
         confidence=0.85,
-        account=Account.COMPUTE,
+        category=Category.COMPUTE,
         gain=gain,
         because=(
             facts.because(

@@ -28,7 +28,7 @@ from stallwise.evidence.catalog import gains
 from stallwise.evidence.catalog import kernel as k
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
-from stallwise.evidence.ledger import Account
+from stallwise.evidence.ledger import Category
 
 AVOID = "Do not change the precision first: narrow loads slow every type."
 SHORT = 60  # characters of a kernel's name that a person reads
@@ -50,7 +50,7 @@ def misaligned_shapes(evidence: Evidence) -> Finding | None:
     return Finding(
         headline=f"Odd dimensions force slow matrix kernels: {ms(slow)} of every {ms(facts.step_s)}.",
         confidence=0.93,
-        account=Account.COMPUTE,
+        category=Category.COMPUTE,
         gain=gain,
         because=(
             facts.because(

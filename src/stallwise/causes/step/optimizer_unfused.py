@@ -30,7 +30,7 @@ from stallwise.doctor.findings.step_facts import NOTICEABLE, StepFacts, ms, perc
 from stallwise.evidence.catalog import gains
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
-from stallwise.evidence.ledger import Account
+from stallwise.evidence.ledger import Category
 
 MANY = 100  # kernels a step: a fused optimizer needs a few dozen at most, whatever the model
 FUSED = 0.5  # of its time in multi-tensor kernels: then it is fused already
@@ -49,7 +49,7 @@ def optimizer_unfused(evidence: Evidence) -> Finding | None:
     return Finding(
         headline=f"The optimizer launches {kernels:.0f} small kernels and takes {ms(span)} of every {ms(facts.step_s)}.",
         confidence=0.88,
-        account=Account.LAUNCH_GAP if idle > busy else Account.COMPUTE,
+        category=Category.LAUNCH_GAP if idle > busy else Category.COMPUTE,
         gain=gain,
         because=(
             facts.because(
@@ -83,7 +83,7 @@ def _walked(facts: StepFacts) -> Finding | None:
     return Finding(
         headline=f"Tensors are updated one by one beside the optimizer: {kernels:.0f} small kernels take {ms(span)} of every {ms(facts.step_s)}.",
         confidence=0.8,
-        account=Account.LAUNCH_GAP if idle > busy else Account.COMPUTE,
+        category=Category.LAUNCH_GAP if idle > busy else Category.COMPUTE,
         gain=gain,
         because=(
             facts.because(

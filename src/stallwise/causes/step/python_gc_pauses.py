@@ -36,7 +36,7 @@ from stallwise.evidence.catalog import workers as w
 from stallwise.evidence.catalog.distributed import JOB_STEP
 from stallwise.evidence.catalog.stated import PERIOD_STEPS
 from stallwise.evidence.evidence import Evidence
-from stallwise.evidence.ledger import Account
+from stallwise.evidence.ledger import Category
 
 SCHEDULED = 0.1  # of the pauses stay when collection runs every few hundred steps
 SELDOM = 0.5  # of workers and steps: pauses more frequent than this are no collections
@@ -55,7 +55,7 @@ def python_gc_pauses(evidence: Evidence) -> Finding | None:
         return out_of_step
     facts = StepFacts(evidence)
     seen = facts.seconds(s.GC_WAIT)
-    if facts.word(s.SILENT_SUSPECT) == "garbage collection":
+    if facts.word(s.SILENT_REASON) == "garbage collection":
         seen += facts.seconds(s.SILENT_WAIT)
     pause = facts.seconds(logged.GC_PAUSE)
     if facts.share(seen) >= NOTICEABLE:
@@ -85,7 +85,7 @@ def python_gc_pauses(evidence: Evidence) -> Finding | None:
     return Finding(
         headline=headline,
         confidence=confidence,
-        account=Account.HOST_WAIT if gain else None,
+        category=Category.HOST_WAIT if gain else None,
         gain=gain,
         because=because,
         fixes=tuple(

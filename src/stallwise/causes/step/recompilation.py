@@ -32,7 +32,7 @@ from stallwise.evidence.catalog import change, run, stated
 from stallwise.evidence.catalog import run as logged
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
-from stallwise.evidence.ledger import Account
+from stallwise.evidence.ledger import Category
 
 SEEN_ONCE = 0.3  # of the cost stays: each shape is prepared at least once
 SOME_RECOMPILES = 3  # one or two are the normal way to a dynamic shape
@@ -69,7 +69,7 @@ def _in_trace(facts: StepFacts, lost: float) -> Finding:
     return Finding(
         headline=f"The host {what} inside the loop: the GPU idles {ms(lost)} of every {ms(facts.step_s)}.",
         confidence=0.85 if again >= 2 else 0.6,
-        account=Account.HOST_WAIT,
+        category=Category.HOST_WAIT,
         gain=gain,
         because=(
             facts.because(f"it happens in {again} of {steps} steps, so it is no warm-up", quantity),

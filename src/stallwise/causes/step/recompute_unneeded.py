@@ -61,7 +61,7 @@ def recompute_unneeded(evidence: Evidence) -> Finding | None:
         headline=f"Activations are recomputed for {ms(repeated)} of every {ms(facts.step_s)}"
         + (f" though memory is only {percent(used)} full." if known else "."),
         confidence=0.92 if ample else 0.65 if known else 0.55,
-        account=facts.account_of(gains.NO_RECOMPUTE, facts.seconds(s.RECOMPUTE_TIME)),
+        category=facts.category_of(gains.NO_RECOMPUTE, facts.seconds(s.RECOMPUTE_TIME)),
         gain=gain,
         because=tuple(because),
         fixes=(

@@ -29,7 +29,7 @@ from stallwise.doctor.findings.step_facts import StepFacts, ms, percent
 from stallwise.evidence.capture import NVIDIA_SMI
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
-from stallwise.evidence.ledger import Account
+from stallwise.evidence.ledger import Category
 
 PASSES = 2  # there must be something to merge
 IDLE_SHARE = 0.15  # of the step idle between launches
@@ -55,7 +55,7 @@ def small_microbatch(evidence: Evidence) -> Finding | None:
     return Finding(
         headline=f"{passes:.0f} tiny micro-batches a {facts.unit}: the GPU idles {percent(facts.share(gap))} of the time between short kernels.",
         confidence=0.85 if known else 0.7,
-        account=Account.LAUNCH_GAP,
+        category=Category.LAUNCH_GAP,
         gain=gain,
         because=(
             facts.because(f"{passes:.0f} backward passes a {facts.unit}", s.MICROBATCHES),

@@ -67,12 +67,12 @@ class Asker:
         rows, p = self.rows(choices), self.chances
         usual = self._expected(rows)
         columns = list(zip(*rows, strict=True))[:-1]
-        apart = [
+        separating_pairs = [
             chance * sum(abs(a - b) for a, b in zip(column, usual, strict=True))
             for column, chance in zip(columns, p, strict=False)
         ]
-        order = _descending(apart)[:MOST_SEPARATED]
-        causes = tuple(self.bank.causes[i] for i in order if apart[i] > 0.0)
+        order = _descending(separating_pairs)[:MOST_SEPARATED]
+        causes = tuple(self.bank.causes[i] for i in order if separating_pairs[i] > 0.0)
         return Question(text, (*choices, *rest, Choice(DONT_KNOW)), causes, round(self.bits(choices), 3))
 
 

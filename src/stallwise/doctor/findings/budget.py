@@ -20,7 +20,7 @@ from stallwise.evidence import vocabulary
 from stallwise.evidence.catalog import quantities
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact
-from stallwise.evidence.ledger import Account, Ledger
+from stallwise.evidence.ledger import Category, Ledger
 from stallwise.evidence.quantity import Quantity
 from stallwise.units import Unit, parse, show
 
@@ -34,7 +34,7 @@ ANSWERED_BY = {
     "tpot": ("serve.tpot",),
     "tpot_p99": ("serve.tpot_tail",),
 }
-_ACCOUNTS = {a.value.replace(" ", "_"): a for a in Account}
+_CATEGORIES = {a.value.replace(" ", "_"): a for a in Category}
 _LEAST = re.compile(r"^\s*(>=|<=|>|<|≥|≤)\s*(.+)$")
 
 
@@ -106,7 +106,7 @@ def _budget(name: str, value: Any, least: bool, line: int) -> Budget:
 
 
 def _unit(name: str, value: Any) -> Unit:
-    if _key(name) in _ACCOUNTS:
+    if _key(name) in _CATEGORIES:
         return Unit.SHARE if isinstance(value, str) and value.rstrip().endswith("%") else Unit.SECOND
     quantity = _quantities(name)[0]
     if quantity.unit in (Unit.TEXT, Unit.FLAG):
@@ -124,7 +124,7 @@ def _quantities(name: str) -> list[Quantity]:
         return named
     found = vocabulary.find(name)
     if found is None:
-        close = [*vocabulary.suggestions(name), *(a for a in _ACCOUNTS if _key(name)[:5] == a[:5])]
+        close = [*vocabulary.suggestions(name), *(a for a in _CATEGORIES if _key(name)[:5] == a[:5])]
         hint = f"did you mean {' or '.join(close[:3])}?" if close else "stallwise facts lists the words"
         raise BadRequest(f"no budget is called '{name}'", hint=hint)
     return [found]
@@ -146,9 +146,9 @@ def _judged(budget: Budget, diagnosis: Diagnosis) -> Verdict:
 
 
 def _seen(budget: Budget, diagnosis: Diagnosis) -> tuple[float | None, str]:
-    account = _ACCOUNTS.get(_key(budget.name))
-    if account is not None:
-        return _worst_rank(account, budget, diagnosis)
+    category = _CATEGORIES.get(_key(budget.name))
+    if category is not None:
+        return _worst_rank(category, budget, diagnosis)
     ledger = diagnosis.ledger
     if _key(budget.name) == STEP_TIME and ledger is not None and ledger.unit == "step":
         return ledger.whole_s, str(ledger.source)  # the step that the diagnosis tells
@@ -176,13 +176,13 @@ def _median(quantity: Quantity, evidence: Evidence) -> tuple[float, str] | None:
     return None
 
 
-def _worst_rank(account: Account, budget: Budget, diagnosis: Diagnosis) -> tuple[float | None, str]:
+def _worst_rank(category: Category, budget: Budget, diagnosis: Diagnosis) -> tuple[float | None, str]:
     ledgers = diagnosis.evidence.ledgers or ([diagnosis.ledger] if diagnosis.ledger else [])
     if not ledgers:
         return None, ""
 
     def value(ledger: Ledger) -> float:
-        return ledger.share(account) if budget.unit is Unit.SHARE else ledger.seconds.get(account, 0.0)
+        return ledger.share(category) if budget.unit is Unit.SHARE else ledger.seconds.get(category, 0.0)
 
     worst = (min if budget.least else max)(ledgers, key=value)
     return value(worst), f"{worst.source} {worst.scope}".strip()

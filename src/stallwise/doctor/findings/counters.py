@@ -11,8 +11,8 @@ from stallwise.evidence.quantity import Quantity
 
 # A unit at four fifths of its peak is at its roof: measured streams reach 0.80 to 0.93 of DRAM, library products 0.75
 # to 0.95 of the tensor pipe (H200, A100 and H100 profiles agree).
-AT_ROOF = 0.80
-NEAR_ROOF = 0.70
+AT_CEILING = 0.80
+NEAR_CEILING = 0.70
 
 PLAIN = {
     "long_scoreboard": "data from global or local memory",

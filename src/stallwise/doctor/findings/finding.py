@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from stallwise.doctor.findings.rival import Rival
 from stallwise.evidence.capture import Capture
 from stallwise.evidence.fact import WHOLE, Fact, Scope, Source
-from stallwise.evidence.ledger import Account
+from stallwise.evidence.ledger import Category
 
 PERHAPS = "Perhaps: "  # opens the headline of what is less likely than all else together
 EVEN_ODDS = 0.5  # a prover this sure has found its cause
-SAID_ALOUD = 0.7  # of probability: from here on a cause that is only recognised is a verdict
+VERDICT_FROM = 0.7  # of probability: from here on a cause that is only recognised is a verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +93,7 @@ class Finding:
     cause: str = ""
     family: str = ""
     scope: Scope = WHOLE
-    account: Account | None = None  # the ledger account it claims from
+    category: Category | None = None  # the ledger account it claims from
     gain: Gain | None = None
     against: tuple[Reason, ...] = ()
     fixes: tuple[Fix, ...] = ()
@@ -115,7 +115,7 @@ class Finding:
     @property
     def is_verdict(self) -> bool:
         """Sure enough to call the run sick: proved at even odds, or recognised well above them."""
-        return not self.optional and self.confidence >= (SAID_ALOUD if self.recognised else EVEN_ODDS)
+        return not self.optional and self.confidence >= (VERDICT_FROM if self.recognised else EVEN_ODDS)
 
     @property
     def compared(self) -> bool:

@@ -32,14 +32,14 @@ class Proof:
     lacks: str = ""  # what keeps it from an all-clear; empty when proven
     next: tuple[Capture, ...] = ()  # what would supply the missing part
     objects: bool = False  # what is lacking was looked at and is not well, rather than not being told
-    speaks_for_run: bool = True  # False: proves a part (the hardware), never that the run is well
+    covers_run: bool = True  # False: proves a part (the hardware), never that the run is well
     covers: tuple[str, ...] = ()  # weaker witnesses whose missing part this proof supplies
-    accounts: bool = False  # says what the file shows, in line or not: told beside a finding as well
+    describes: bool = False  # says what the file shows, in line or not: told beside a finding as well
 
     @property
     def whole(self) -> bool:
         """True when it alone can carry an all-clear."""
-        return not self.lacks and self.speaks_for_run
+        return not self.lacks and self.covers_run
 
 
 Prover = Callable[[Evidence], Proof | None]

@@ -11,7 +11,7 @@ from stallwise.evidence.catalog import step as traced
 from stallwise.evidence.catalog.hardware import GPU_MEMORY_TOTAL, GPU_MEMORY_USED
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Series
-from stallwise.evidence.ledger import Account
+from stallwise.evidence.ledger import Category
 from stallwise.evidence.quantity import Quantity
 from stallwise.evidence.step_time import step_time_s
 from stallwise.late import np
@@ -137,9 +137,9 @@ class StepFacts:
         _, mark, lost = fact.note.partition("; ") if fact is not None else ("", "", "")
         return f"replayed: {change.meaning.partition(', replayed ')[2]}{mark}{lost}"
 
-    def account_of(self, change: Quantity, device_s: float) -> Account:
+    def category_of(self, change: Quantity, device_s: float) -> Category:
         """Where less work wins its time: on the device, or out of the host's launching where that is most of what the replay won."""
-        return Account.LAUNCH_GAP if self.seconds(change) > MOSTLY_HOST * device_s else Account.COMPUTE
+        return Category.LAUNCH_GAP if self.seconds(change) > MOSTLY_HOST * device_s else Category.COMPUTE
 
     def device_gain(self, low_s: float, high_s: float, basis: str) -> Gain:
         """A saving of device time, less what the host keeps of it: a device that is done sooner may only wait longer."""

@@ -46,8 +46,8 @@ class Trend(Shown):
     noise_share: float  # by how much runs of one level differ
 
     def _line(self) -> str:
-        told = f"changed at run {self.shifts[0].at + 1}" if self.shifts else "no change beyond its noise"
-        return f"{self.metric} of {len(self.runs)} runs: {told}"
+        change = f"changed at run {self.shifts[0].at + 1}" if self.shifts else "no change beyond its noise"
+        return f"{self.metric} of {len(self.runs)} runs: {change}"
 
 
 @dataclass(frozen=True, slots=True)

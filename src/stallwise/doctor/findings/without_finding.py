@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from stallwise.doctor.findings.counters import NEAR_ROOF, Counters
+from stallwise.doctor.findings.counters import NEAR_CEILING, Counters
 from stallwise.doctor.findings.step_facts import percent
 from stallwise.evidence.catalog import kernel as k
 from stallwise.evidence.evidence import Evidence
@@ -40,7 +40,7 @@ def without_finding(evidence: Evidence, kernel: str) -> WithoutFinding:
         return WithoutFinding(NOT_COUNTED, "its time is known and nothing else: profile it with ncu --set full")
     name, most = max(shares.items(), key=lambda item: item[1])
     waits = f"; {c.stall}" if c.stall else ""
-    if most >= NEAR_ROOF:
+    if most >= NEAR_CEILING:
         return WithoutFinding(
             NO_RULE, f"{name} at {percent(most)} of its peak{waits}; no rule here says whether that is needed work"
         )

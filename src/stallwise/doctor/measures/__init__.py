@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from stallwise.evidence.compiled import Rows, load
-from stallwise.evidence.contained import kept, tried
+from stallwise.evidence.error_boundary import kept, tried
 from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import Source
 from stallwise.evidence.inputs import Inputs
@@ -54,7 +54,7 @@ def measure_timeline(timeline: Timeline) -> Iterator[Item]:
     for name in (name for name, row in _rows().items() if row["of_timeline"]):
         measure = import_module(f"{__name__}.{name}").from_timeline
         for item in kept(_late(measure, timeline), _name(name), timeline.source):
-            yield cleaned.told(item) if cleaned is not None and isinstance(item, Ledger) else item
+            yield cleaned.with_clean_step(item) if cleaned is not None and isinstance(item, Ledger) else item
 
 
 def measure_evidence(evidence: Evidence) -> None:

@@ -35,8 +35,8 @@ def batches_asked(view: TraceView) -> NDArray[np.intp]:
     rows = t.rows(Kind.ANNOTATION)
     hit = (view.range_flags[t.name[rows]] & int(Host.LOADER)) != 0
     rows = rows[hit & view.working_lanes[t.lane[rows]]]
-    apart = np.array(["MultiProcess" in n for n in t.names], bool)
-    asked: NDArray[np.intp] = rows[apart[t.name[rows]]] if len(rows) else rows
+    multiprocess = np.array(["MultiProcess" in n for n in t.names], bool)
+    asked: NDArray[np.intp] = rows[multiprocess[t.name[rows]]] if len(rows) else rows
     return asked
 
 
@@ -72,15 +72,15 @@ def _until_the_last(
     asked: Floats, got: Floats, late: NDArray[np.intp], first_s: float
 ) -> list[tuple[float, float, float]]:
     """Waits, each counted from the one before it, or from the moment when its making can have begun."""
-    told = []
+    waits = []
     for before, at in pairwise((-1, *late.tolist())):
         since = float(got[before]) if before >= 0 else first_s
         if at - before > AHEAD:
             since = float(got[at - AHEAD])
         if before < 0 or at - before > AHEAD:
-            told.append((since, 0.0, UNCOUNTED))
-        told.append((float(asked[at]), float(got[at] - asked[at]), float(got[at]) - since))
-    return told
+            waits.append((since, 0.0, UNCOUNTED))
+        waits.append((float(asked[at]), float(got[at] - asked[at]), float(got[at]) - since))
+    return waits
 
 
 def _after_the_last(

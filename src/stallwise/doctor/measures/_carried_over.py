@@ -44,9 +44,9 @@ class CarriedOver:
 
 def carried_over(evidence: Evidence, replayed_s: float, scope: Scope = WHOLE) -> CarriedOver:
     """For the replays of one scope."""
-    told_s, busy_s = step_time_s(evidence, scope), evidence.value(catalog.BUSY_TIME, 0.0)
-    told_s = told_s if told_s == told_s else replayed_s
-    return CarriedOver(told_s, replayed_s, busy_s, _pace(evidence, busy_s))
+    answer_step_s, busy_s = step_time_s(evidence, scope), evidence.value(catalog.BUSY_TIME, 0.0)
+    answer_step_s = answer_step_s if answer_step_s == answer_step_s else replayed_s
+    return CarriedOver(answer_step_s, replayed_s, busy_s, _pace(evidence, busy_s))
 
 
 def _pace(evidence: Evidence, busy_s: float) -> float:

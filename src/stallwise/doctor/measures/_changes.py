@@ -11,16 +11,16 @@ from numpy.typing import NDArray
 
 from stallwise.doctor.measures._dependencies import graph_of_view
 from stallwise.doctor.measures._idle import QUIET_S
-from stallwise.doctor.measures._one_off import first_launches
 from stallwise.doctor.measures._spans import NOTHING, Spans
-from stallwise.doctor.measures._step_book import StepBook, book_of
+from stallwise.doctor.measures._step_index import StepIndex, step_index
 from stallwise.doctor.measures._vocabulary import Host, Work, work_of_operator
 from stallwise.doctor.measures._walks import MANY_UPDATES
+from stallwise.doctor.measures._warm_up import first_launches
 from stallwise.evidence.timeline import Kind, Timeline
 from stallwise.physics.sim.replay.change import Change, play
 from stallwise.physics.sim.replay.graph import NOTHING as NOBODY
 from stallwise.physics.sim.replay.graph import Graph
-from stallwise.physics.sim.replay.retime import Retimed, borders
+from stallwise.physics.sim.replay.retime import Retimed, boundaries
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -35,23 +35,23 @@ STAGED = 0.05  # of a copy's time stays when it runs ahead of its use: 0.87 to 1
 class Replays:
     """The steps of one timeline, ready to be played with changes."""
 
-    book: StepBook
+    index: StepIndex
     _played: dict[tuple[Change, float], Retimed] = field(default_factory=dict)
 
     @cached_property
     def _whole(self) -> tuple[Graph, NDArray[np.intp]]:
-        return graph_of_view(self.book.view)
+        return graph_of_view(self.index.view)
 
     @cached_property
     def steps(self) -> int:
         """Steps that are played: a prefix of the trace."""
-        return self._whole[0].steps_within(self.book.windows.host, MOST_WORK)
+        return self._whole[0].steps_within(self.index.windows.host, MOST_WORK)
 
     @cached_property
     def graph(self) -> Graph:
         """The graph of those steps."""
         graph, _ = self._whole
-        return graph if self.steps >= len(self.book.windows) else graph.until(self.book.windows.host[self.steps])
+        return graph if self.steps >= len(self.index.windows) else graph.until(self.index.windows.host[self.steps])
 
     @cached_property
     def order(self) -> NDArray[np.intp]:
@@ -69,8 +69,8 @@ class Replays:
         lasts = self.graph.duration_s
         if change.work is not None:
             lasts = lasts * (1.0 - share * (1.0 - change.work))
-        marks = self.book.windows.host[: self.steps + 1]
-        return float(np.diff(borders(self.graph, played, played.start_s + lasts, marks)).mean())
+        marks = self.index.windows.host[: self.steps + 1]
+        return float(np.diff(boundaries(self.graph, played, played.start_s + lasts, marks)).mean())
 
     def played(self, change: Change, share: float = 1.0) -> Retimed:
         """The steps after a change; each is played once."""
@@ -86,7 +86,7 @@ class Replays:
     @cached_property
     def launching(self) -> Spans:
         """When the host runs operators and calls that launch, and does nothing else."""
-        return _launching_spans(self.book)
+        return _launching_spans(self.index)
 
     @cached_property
     def gains(self) -> dict[str, tuple[Change, float]]:
@@ -105,7 +105,7 @@ def _host(spans: Spans, waits: Bools | None = None, work: Floats | None = None) 
 
 def no_input_wait(r: Replays) -> Change | None:
     """The batch is there when it is asked for."""
-    spans = r.book.view.ranges(Host.LOADER)
+    spans = r.index.view.ranges(Host.LOADER)
     if not len(spans):
         return None
     return _host(spans, r.waits_in(spans) | (r.graph.wait_for == NOBODY))
@@ -113,7 +113,7 @@ def no_input_wait(r: Replays) -> Change | None:
 
 def no_sync(r: Replays) -> Change | None:
     """Nobody reads a value of the device, or stops for it."""
-    view, t = r.book.view, r.book.timeline
+    view, t = r.index.view, r.index.timeline
     rows = view.calls(Host.SYNC)
     if not len(rows):
         return None
@@ -128,7 +128,7 @@ def no_sync(r: Replays) -> Change | None:
 
 def _made_for_reading(r: Replays, asked: NDArray[np.intp]) -> tuple[Spans, Floats]:
     """Reductions right before a read: one number comes out of many, and nobody else takes it. They go with the read."""
-    view, t = r.book.view, r.book.timeline
+    view, t = r.index.view, r.index.timeline
     tree, left = view.tree, np.ones(len(r.order))
     if not len(tree) or not len(asked):
         return NOTHING, left
@@ -154,15 +154,15 @@ READERS = ("aten::item", "aten::_local_scalar_dense", "aten::is_nonzero")
 
 def graphs(r: Replays) -> Change | None:
     """Launches are replayed as graphs: the host's time for them goes."""
-    view, t = r.book.view, r.book.timeline
+    view, t = r.index.view, r.index.timeline
     drivers = {t.names[code] for code in t.codes(view.launch_row[view.launched])}
     if not any(name.startswith(GRAPH_DRIVERS) for name in drivers):
         return None
     return Change(r.launching.start, r.launching.end, longest_lag_s=GRAPH_LAG_S)
 
 
-def _launching_spans(book: StepBook) -> Spans:
-    view = book.view
+def _launching_spans(index: StepIndex) -> Spans:
+    view = index.view
     kept = NOTHING
     for meaning in (Host.LOADER, Host.CHECKPOINT, Host.GC, Host.COMPILE):
         kept = kept | view.ranges(meaning)
@@ -177,14 +177,14 @@ def _launching_spans(book: StepBook) -> Spans:
 def no_allocation(r: Replays) -> Change | None:
     """Memory is kept: no calls that map, free or wait."""
     # What is set up once is gone in the next step anyhow.
-    spans = r.book.view.call_spans(Host.ALLOC) - first_launches(r.book.view)
+    spans = r.index.view.call_spans(Host.ALLOC) - first_launches(r.index.view)
     return _host(spans, r.waits_in(spans)) if len(spans) else None
 
 
 def copies_ahead(r: Replays) -> Change | None:
     """Batches cross the bus from pinned memory, ahead of their use."""
-    book, view = r.book, r.book.view
-    sent = book.purposes.crosses_bus & ~book.purposes.to_host
+    index, view = r.index, r.index.view
+    sent = index.purposes.crosses_bus & ~index.purposes.to_host
     if not sent.any():
         return None
     spans = view.call_spans(Host.COPY_CALL) | view.ranges(Host.TRANSFER, Kind.ANNOTATION)
@@ -192,26 +192,26 @@ def copies_ahead(r: Replays) -> Change | None:
     # From pageable memory the host also stops until the batch is across; from pinned memory nobody does.
     for_batch = np.isin(r.graph.wait_for, np.flatnonzero(sent[r.order]))
     calls = view.calls(Host.SYNC)
-    stops = calls[np.isin(book.timeline.start_s[calls], r.graph.wait_s[for_batch])]
-    spans = spans | Spans.of(book.timeline.start_s[stops], book.timeline.end_s[stops])
+    stops = calls[np.isin(index.timeline.start_s[calls], r.graph.wait_s[for_batch])]
+    spans = spans | Spans.of(index.timeline.start_s[stops], index.timeline.end_s[stops])
     left = np.where(sent[r.order], STAGED, 1.0)
     return _host(spans, r.waits_in(spans) | for_batch, left)
 
 
 def _operators_around(r: Replays, which: Bools) -> tuple[Floats, Floats]:
     """The calls that handed this work over, whole."""
-    view, t = r.book.view, r.book.timeline
+    view, t = r.index.view, r.index.timeline
     rows = view.launch_row[which & view.launched]
     return t.start_s[rows], t.end_s[rows]
 
 
 def no_save(r: Replays) -> Change | None:
     """Checkpoints are written by somebody else."""
-    spans = r.book.saves | r.book.view.ranges(Host.CHECKPOINT)
+    spans = r.index.saves | r.index.view.ranges(Host.CHECKPOINT)
     if not len(spans):
         return None
-    view = r.book.view
-    out = r.book.purposes.to_host[r.order] & spans.contains(view.start[r.order])
+    view = r.index.view
+    out = r.index.purposes.to_host[r.order] & spans.contains(view.start[r.order])
     return _host(spans, r.waits_in(spans), np.where(out, STAGED, 1.0))
 
 
@@ -219,16 +219,16 @@ def no_host_work(r: Replays) -> Change | None:
     """The host does nothing between its operators."""
     from stallwise.doctor.measures._idle import Idle
 
-    spans = r.book.idle.get(Idle.SILENT)
+    spans = r.index.idle.get(Idle.SILENT)
     return _host(spans) if len(spans) else None
 
 
 def fused_optimizer(r: Replays) -> Change | None:
     """Parameters are updated in a few launches: by the optimizer, and by loops beside it."""
-    book, view = r.book, r.book.view
-    mine = book.purposes.in_optimizer & view.is_kernel
-    spans = book.walks
-    if float(mine.sum()) / book.steps >= MANY_UPDATES:
+    index, view = r.index, r.index.view
+    mine = index.purposes.in_optimizer & view.is_kernel
+    spans = index.walks
+    if float(mine.sum()) / index.steps >= MANY_UPDATES:
         spans = spans | view.ranges(Host.OPTIMIZER)
     return Change(spans.start, spans.end, r.waits_in(spans)) if len(spans) else None
 
@@ -248,17 +248,17 @@ CHANGES: dict[str, Callable[[Replays], Change | None]] = {
 _last: list[Replays] = []
 
 
-def replays_of(book: StepBook) -> Replays:
+def replays_of(index: StepIndex) -> Replays:
     """Built once for a book."""
-    if not _last or _last[0].book is not book:
-        _last[:] = [Replays(book)]
+    if not _last or _last[0].index is not index:
+        _last[:] = [Replays(index)]
     return _last[0]
 
 
 def playable(timeline: Timeline) -> Replays | None:
     """The replays of its steps; None where nothing was launched or a step takes no time."""
-    book = book_of(timeline)
-    if not len(book.view) or not book.view.launched.any():
+    index = step_index(timeline)
+    if not len(index.view) or not index.view.launched.any():
         return None
-    replays = replays_of(book)
+    replays = replays_of(index)
     return replays if replays.unchanged_s > 0 else None

@@ -42,7 +42,7 @@ def graph_of_view(view: TraceView) -> tuple[Graph, NDArray[np.intp]]:
     lanes = t.lane[view.work[order]].astype(np.int64)
     stream = np.unique(lanes, return_inverse=True)[1].astype(np.int64) if len(lanes) else lanes
     wait, waited, target, pace = _waits(view, order, start + duration, anchor[order])
-    after = _said_by_events(view, order, start, duration, stream, anchor[order])
+    after = _waits_by_events(view, order, start, duration, stream, anchor[order])
     return graph_of(start, duration, anchor[order], handed, stream, after, wait, waited, target, pace), order
 
 
@@ -122,7 +122,7 @@ def blocked_calls(view: TraceView) -> NDArray[np.intp]:
     return full
 
 
-def _said_by_events(
+def _waits_by_events(
     view: TraceView, order: NDArray[np.intp], start: Floats, duration: Floats, stream: Ints, handed: Floats
 ) -> Ints:
     """Stream waits by the host's own calls: what was handed over before an event was recorded ends before what is handed
@@ -136,11 +136,11 @@ def _said_by_events(
     records = _called(view, rows, "EventRecord")
     if not len(waits) or not len(records):
         return found
-    told = t.start_s[waits]
-    place = np.searchsorted(t.start_s[records], told) - 1
+    called_s = t.start_s[waits]
+    place = np.searchsorted(t.start_s[records], called_s) - 1
     recorded = t.start_s[records][np.maximum(place, 0)]
     source = np.searchsorted(handed, recorded) - 1
-    follower = np.searchsorted(handed, told)
+    follower = np.searchsorted(handed, called_s)
     valid = (place >= 0) & (source >= 0) & (follower < len(start))
     source, follower = source[valid], follower[valid]
     real = stream[source] != stream[follower]

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stallwise.doctor.measures._operators import NOBODY
-from stallwise.doctor.measures._step_book import StepBook
+from stallwise.doctor.measures._step_index import StepIndex
 from stallwise.evidence.timeline import NO_ID
 from stallwise.units import Unit, show
 
@@ -39,9 +39,9 @@ WORDS = {
 }
 
 
-def behind(book: StepBook, rows: NDArray[np.intp]) -> NDArray[np.int64]:
+def behind(index: StepIndex, rows: NDArray[np.intp]) -> NDArray[np.int64]:
     """Row of the operator that launched each event, NOBODY where it is no device work or nobody is known."""
-    view = book.view
+    view = index.view
     if not len(view.tree) or not len(view):
         return np.full(len(rows), NOBODY, np.int64)
     place = np.minimum(np.searchsorted(view.work, rows), len(view) - 1)
@@ -50,10 +50,10 @@ def behind(book: StepBook, rows: NDArray[np.intp]) -> NDArray[np.int64]:
 
 
 def event_facts(
-    book: StepBook, rows: NDArray[np.intp], operator: NDArray[np.int64]
+    index: StepIndex, rows: NDArray[np.intp], operator: NDArray[np.int64]
 ) -> tuple[list[list[str]], NDArray[np.int64]]:
     """Texts, each once, and for each event the number of its own; NO_ID where the trace tells nothing more."""
-    t = book.timeline
+    t = index.timeline
     size = np.nan_to_num(np.abs(t.size_bytes[rows]), nan=-1.0)
     theirs = np.where(operator >= 0, t.detail[np.maximum(operator, 0)], NO_ID)
     keys, first, which = np.unique(
@@ -65,22 +65,22 @@ def event_facts(
     def words(row: int) -> list[str]:
         code = int(t.detail[row])
         if code not in by_detail:
-            by_detail[code] = list(_told(t.details_of(row)))
+            by_detail[code] = list(_worded(t.details_of(row)))
         return by_detail[code]
 
     codes: dict[tuple[str, ...], int] = {}
     found = []
     for (_, _, moved), at in zip(keys.T.tolist(), first.tolist(), strict=True):
-        told = [f"size: {show(moved, Unit.BYTE)}"] if moved >= 0 else []
-        told += words(int(rows[at]))
+        texts = [f"size: {show(moved, Unit.BYTE)}"] if moved >= 0 else []
+        texts += words(int(rows[at]))
         if operator[at] >= 0:
-            told += [x for x in words(int(operator[at])) if x not in told]
-        known = tuple(told) in codes or len(codes) < MOST_TEXTS
-        found.append(codes.setdefault(tuple(told), len(codes)) if told and known else NO_ID)
+            texts += [x for x in words(int(operator[at])) if x not in texts]
+        known = tuple(texts) in codes or len(codes) < MOST_TEXTS
+        found.append(codes.setdefault(tuple(texts), len(codes)) if texts and known else NO_ID)
     return [list(text) for text in codes], np.array(found, np.int64)[which.ravel()]
 
 
-def _told(details: dict[str, Any]) -> Iterator[str]:
+def _worded(details: dict[str, Any]) -> Iterator[str]:
     for key, word in WORDS.items():
         value = details.get(key)
         if value not in (None, "", [], "[]", 0):

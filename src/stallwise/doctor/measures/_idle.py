@@ -13,10 +13,10 @@ from enum import Enum
 import numpy as np
 from numpy.typing import NDArray
 
-from stallwise.doctor.measures._one_off import captures, first_launches
 from stallwise.doctor.measures._spans import NOTHING, Spans
 from stallwise.doctor.measures._trace_view import TraceView
 from stallwise.doctor.measures._vocabulary import Host
+from stallwise.doctor.measures._warm_up import captures, first_launches
 from stallwise.doctor.measures._windows import Windows
 from stallwise.evidence.timeline import Kind
 
@@ -51,7 +51,7 @@ class Idle(Enum):
 
 
 @dataclass(eq=False)
-class IdleBook:
+class IdleTimes:
     """Idle time by reason, and which synchronisations cost what."""
 
     spans: dict[Idle, Spans] = field(default_factory=dict)
@@ -64,32 +64,32 @@ class IdleBook:
         return self.spans.get(kind, NOTHING)
 
 
-def idle_book(view: TraceView, windows: Windows, busy: Spans) -> IdleBook:
+def idle_times(view: TraceView, windows: Windows, busy: Spans) -> IdleTimes:
     """All idle time between the first and the last border."""
     idle = busy.complement(float(windows.device[0]), float(windows.device[-1]))
-    book = IdleBook()
+    times = IdleTimes()
     if not len(idle):
-        return book
+        return times
     late, queued, unknown = _by_next_work(view, idle)
-    book.spans[Idle.DISPATCH] = queued
-    book.spans[Idle.UNKNOWN] = unknown
+    times.spans[Idle.DISPATCH] = queued
+    times.spans[Idle.UNKNOWN] = unknown
     left = late
     for reason, spans in _host_states(view):
         taken = left & spans
-        book.spans[reason] = book.get(reason) | taken
+        times.spans[reason] = times.get(reason) | taken
         left = left - taken
     # A synchronisation returns within microseconds of the device falling idle. One that stands longer waits for work
     # that the trace does not hold.
-    endless = (book.get(Idle.SYNC) | book.get(Idle.DISPATCH)).longer_than(QUIET_S) & view.call_spans(Host.SYNC)
-    book.spans[Idle.SYNC] = book.get(Idle.SYNC) - endless
-    book.spans[Idle.DISPATCH] = book.get(Idle.DISPATCH) - endless
-    book.spans[Idle.UNRECORDED] = endless
+    endless = (times.get(Idle.SYNC) | times.get(Idle.DISPATCH)).longer_than(QUIET_S) & view.call_spans(Host.SYNC)
+    times.spans[Idle.SYNC] = times.get(Idle.SYNC) - endless
+    times.spans[Idle.DISPATCH] = times.get(Idle.DISPATCH) - endless
+    times.spans[Idle.UNRECORDED] = endless
     for reason, spans in _quiet_stretches(view, left):
         taken = left & spans
-        book.spans[reason] = book.get(reason) | taken
+        times.spans[reason] = times.get(reason) | taken
         left = left - taken
-    _charge_syncs(view, book, left, idle, busy)
-    return book
+    _charge_syncs(view, times, left, idle, busy)
+    return times
 
 
 def _by_next_work(view: TraceView, idle: Spans) -> tuple[Spans, Spans, Spans]:
@@ -177,7 +177,7 @@ def _launching_operators(view: TraceView) -> Spans:
     return _spans(view, rows)
 
 
-def _charge_syncs(view: TraceView, book: IdleBook, launching: Spans, idle: Spans, busy: Spans) -> None:
+def _charge_syncs(view: TraceView, times: IdleTimes, launching: Spans, idle: Spans, busy: Spans) -> None:
     t = view.timeline
     rows = np.concatenate((view.calls(Host.SYNC), view.calls(Host.ALLOC), view.calls(Host.COPY_CALL)))
     rows = np.sort(rows)
@@ -198,7 +198,7 @@ def _charge_syncs(view: TraceView, book: IdleBook, launching: Spans, idle: Spans
     reach = Spans(idle.start, idle.start + np.minimum(owed, lost))
     keep = reach.end > reach.start
     charged = launching & Spans(reach.start[keep], reach.end[keep])
-    book.spans[Idle.LAUNCH] = launching - charged
+    times.spans[Idle.LAUNCH] = launching - charged
     last = np.searchsorted(t.end_s[rows], charged.start, side="right") - 1
     valid = last >= 0
     by_copy = by_alloc = np.zeros(len(charged), bool)
@@ -206,12 +206,12 @@ def _charge_syncs(view: TraceView, book: IdleBook, launching: Spans, idle: Spans
         by_copy = valid & forced_by_copies(view, rows)[np.maximum(last, 0)]
         by_alloc = valid & ~by_copy & np.isin(rows, view.calls(Host.ALLOC))[np.maximum(last, 0)]
     by_sync = ~by_copy & ~by_alloc
-    book.spans[Idle.ALLOC] = book.get(Idle.ALLOC) | Spans(charged.start[by_alloc], charged.end[by_alloc])
-    book.spans[Idle.COPY_CALL] = book.get(Idle.COPY_CALL) | Spans(charged.start[by_copy], charged.end[by_copy])
-    book.spans[Idle.SYNC] = book.get(Idle.SYNC) | Spans(charged.start[by_sync], charged.end[by_sync])
-    book.sync_row, book.sync_wait_s = rows, waited
+    times.spans[Idle.ALLOC] = times.get(Idle.ALLOC) | Spans(charged.start[by_alloc], charged.end[by_alloc])
+    times.spans[Idle.COPY_CALL] = times.get(Idle.COPY_CALL) | Spans(charged.start[by_copy], charged.end[by_copy])
+    times.spans[Idle.SYNC] = times.get(Idle.SYNC) | Spans(charged.start[by_sync], charged.end[by_sync])
+    times.sync_row, times.sync_wait_s = rows, waited
     cost = np.bincount(last[valid], weights=charged.length_s[valid], minlength=len(rows))
-    book.sync_cost_s = cost.astype(np.float64)
+    times.sync_cost_s = cost.astype(np.float64)
 
 
 def forced_by_copies(view: TraceView, waits: NDArray[np.intp]) -> NDArray[np.bool_]:

@@ -30,6 +30,6 @@ def _row(name: str, module: Any, files: set[Path]) -> dict[str, Any]:
     if hasattr(module, "from_evidence"):
         inputs, more = reads(f"{PACKAGE}.{name}", "from_evidence")
         files |= more
-        speaks = any(True for _ in module.from_evidence(Evidence()))
-        row["reads"] = Inputs(inputs.quantities, inputs.lists, inputs.labels, inputs.always or speaks).row()
+        gives = any(True for _ in module.from_evidence(Evidence()))
+        row["reads"] = Inputs(inputs.quantities, inputs.lists, inputs.labels, inputs.always or gives).row()
     return row

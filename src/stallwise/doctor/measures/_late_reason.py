@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from stallwise.doctor.measures._rank_book import KINDS
+from stallwise.doctor.measures._rank_index import KINDS
 from stallwise.evidence.fact import Table
 
 Floats = NDArray[np.float64]

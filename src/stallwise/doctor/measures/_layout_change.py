@@ -26,19 +26,19 @@ _OVER_CHANNELS = re.compile(r"batch_norm|(^|::)bn_", re.I)
 
 def channels_last(r: Replays) -> Change | None:
     """Pictures lie with their channels together: nothing is turned around, norms read whole vectors."""
-    view = r.book.view
+    view = r.index.view
     turned = _named(r, _TURNED)
     if not turned.any():
         return None
     left = np.where(turned, 0.0, 1.0)
     kernels = np.flatnonzero(view.is_kernel)
     order = kernels[np.argsort(view.launch_start[kernels], kind="stable")]
-    norm = _named(r, _OVER_CHANNELS)[order] & (r.book.purposes.work[order] == Work.NORM)
-    pointwise = np.isin(r.book.purposes.work[order], (Work.ELEMENTWISE,))
+    norm = _named(r, _OVER_CHANNELS)[order] & (r.index.purposes.work[order] == Work.NORM)
+    pointwise = np.isin(r.index.purposes.work[order], (Work.ELEMENTWISE,))
     first = norm & ~np.concatenate(([False], norm[:-1]))
     last = norm & ~np.concatenate((norm[1:], [False]))
     for begin, end in zip(np.flatnonzero(first).tolist(), np.flatnonzero(last).tolist(), strict=True):
-        backward = bool(r.book.purposes.in_backward[order[begin]])
+        backward = bool(r.index.purposes.in_backward[order[begin]])
         near = (
             np.arange(max(begin - BESIDE, 0), begin)
             if backward
@@ -55,9 +55,9 @@ def channels_last(r: Replays) -> Change | None:
 
 
 def _named(r: Replays, pattern: re.Pattern[str]) -> NDArray[np.bool_]:
-    t = r.book.timeline
-    codes = t.name[r.book.view.work]
+    t = r.index.timeline
+    codes = t.name[r.index.view.work]
     hit = np.zeros(len(t.names), bool)
-    used = t.codes(r.book.view.work)
+    used = t.codes(r.index.view.work)
     hit[used] = [pattern.search(t.names[c]) is not None for c in used]
     return hit[codes]

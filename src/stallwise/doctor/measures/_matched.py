@@ -172,5 +172,5 @@ def _spread(key: NDArray[np.int64], ends: Floats, against: dict[int, float]) -> 
     pairs = [(e, against[k]) for k, e in zip(key.tolist(), ends.tolist(), strict=True) if k in against]
     if len(pairs) < max(3, len(key) // 2):
         return float("inf")
-    apart = np.array([a - b for a, b in pairs])
-    return float(np.median(np.abs(apart - np.median(apart))))
+    differences = np.array([a - b for a, b in pairs])
+    return float(np.median(np.abs(differences - np.median(differences))))

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from stallwise.doctor.measures._report import said
-from stallwise.doctor.measures._step_book import StepBook
+from stallwise.doctor.measures._report import step_fact
+from stallwise.doctor.measures._step_index import StepIndex
 from stallwise.evidence.catalog import step as catalog
 from stallwise.evidence.evidence import Item
 from stallwise.physics.costs.operators import Cost, element_bytes, known_operators, operator_cost
@@ -36,18 +36,18 @@ class MatrixShapes:
     text: list[str]
     size_bytes: NDArray[np.float64]  # operands and result, each once
 
-    def facts(self, book: StepBook) -> Iterator[Item]:
+    def facts(self, index: StepIndex) -> Iterator[Item]:
         """Rate and rows, weighted by time."""
         known = np.isfinite(self.flop) & (self.flop > 0)
         if not known.any():
             return
         ideal = self.flop[known] / self.peak_flop_per_s[known]
         if np.isfinite(ideal).all():
-            yield said(book, catalog.MATRIX_RATE_SHARE, float(ideal.sum() / self.seconds[known].sum()))
+            yield step_fact(index, catalog.MATRIX_RATE_SHARE, float(ideal.sum() / self.seconds[known].sum()))
         order = np.argsort(self.rows[known])
         weight = np.cumsum(self.seconds[known][order])
         middle = int(np.searchsorted(weight, weight[-1] / 2))
-        yield said(book, catalog.MATRIX_ROWS, float(self.rows[known][order][min(middle, len(order) - 1)]))
+        yield step_fact(index, catalog.MATRIX_ROWS, float(self.rows[known][order][min(middle, len(order) - 1)]))
 
     def named(self, which: NDArray[np.bool_]) -> str:
         """The shape that takes most of this time."""
@@ -58,12 +58,12 @@ class MatrixShapes:
         return max(seconds, key=seconds.__getitem__, default="")
 
 
-def matrix_shapes(book: StepBook, at: NDArray[np.intp]) -> MatrixShapes | None:
+def matrix_shapes(index: StepIndex, at: NDArray[np.intp]) -> MatrixShapes | None:
     """Costs of the operators behind these kernels; None when no shapes were recorded."""
-    view, t = book.view, book.timeline
+    view, t = index.view, index.timeline
     if not len(view.tree):
         return None
-    operator = _known_above(book, view.operator[at])
+    operator = _known_above(index, view.operator[at])
     rows = np.where(operator >= 0, view.tree.row[np.maximum(operator, 0)], -1)
     detail = np.where(rows >= 0, t.detail[np.maximum(rows, 0)], -1)
     if not (detail >= 0).any():
@@ -75,10 +75,10 @@ def matrix_shapes(book: StepBook, at: NDArray[np.intp]) -> MatrixShapes | None:
     sorts = [_sort(view.gpu, t.text(row), t.details_of(row)) for row in rows[asked[first]].tolist()]
     # A product may be split over several kernels: its work is shared out by time.
     spent = np.bincount(np.maximum(operator, 0), weights=seconds, minlength=len(view.tree))
-    told = np.full((5, len(at)), np.nan)
-    told[:, asked] = np.array([numbers for numbers, _, _ in sorts]).T[:, which]
-    told[:3, asked] = told[:3, asked] * seconds[asked] / np.maximum(spent[operator[asked]], 1e-12)
-    flop, size, floor, count, peak = told
+    by_row = np.full((5, len(at)), np.nan)
+    by_row[:, asked] = np.array([numbers for numbers, _, _ in sorts]).T[:, which]
+    by_row[:3, asked] = by_row[:3, asked] * seconds[asked] / np.maximum(spent[operator[asked]], 1e-12)
+    flop, size, floor, count, peak = by_row
     odd, text = np.zeros(len(at), bool), [""] * len(at)
     odd[asked] = np.array([is_odd for _, is_odd, _ in sorts], bool)[which]
     for i, sort in zip(asked.tolist(), which.tolist(), strict=True):
@@ -88,9 +88,9 @@ def matrix_shapes(book: StepBook, at: NDArray[np.intp]) -> MatrixShapes | None:
     return MatrixShapes(at, flop, seconds, count, odd, slow, peak, text, size)
 
 
-def _known_above(book: StepBook, operator: NDArray[np.int64]) -> NDArray[np.int64]:
+def _known_above(index: StepIndex, operator: NDArray[np.int64]) -> NDArray[np.int64]:
     """The nearest operator, upwards, whose cost follows from its shapes."""
-    t, tree = book.timeline, book.view.tree
+    t, tree = index.timeline, index.view.tree
     names = known_operators()
     known = np.array([n in names for n in t.names], bool)
     found = operator.copy()

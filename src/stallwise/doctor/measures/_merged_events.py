@@ -45,7 +45,7 @@ def shown_events(
         alone = np.zeros(len(row), bool)
         alone[wanted[:most]] = True
         kept = alone[order]
-        begins = _borders(row[order], start[order], kept, span / parts if span else 1.0)
+        begins = _boundaries(row[order], start[order], kept, span / parts if span else 1.0)
         if int(begins.sum()) <= most_events + most_blocks or parts <= 1:
             break
         # Every event of its own cuts the blocks around it in two: fewer of them leave fewer blocks.
@@ -71,7 +71,7 @@ def _by_weight(row: Ints, length: Floats, name: Ints, first: Bools) -> Ints:
     return by_length[np.argsort(turn, kind="stable")]
 
 
-def _borders(row: Ints, start: Floats, kept: Bools, width_s: float) -> Bools:
+def _boundaries(row: Ints, start: Floats, kept: Bools, width_s: float) -> Bools:
     """Where a new box begins: at another row, at another part of the step, before and after an event of its own."""
     if not len(row):
         return np.zeros(0, bool)

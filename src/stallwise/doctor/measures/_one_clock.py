@@ -60,12 +60,12 @@ def align(matched: Matched) -> OneClock:
     true_end = _row_median(ends + offset, linked)
     middle = float(np.nanmedian(true_end)) if len(true_end) else 0.0
     drift = np.zeros(len(offset))
-    apart = true_end[:, None] - (ends + offset)
+    differences = true_end[:, None] - (ends + offset)
     for at in np.flatnonzero(linked & (count >= ENOUGH_FOR_DRIFT)):
-        drift[at], extra = _drift(apart[:, at], ends[:, at], middle)
+        drift[at], extra = _drift(differences[:, at], ends[:, at], middle)
         offset[at] += extra
-    apart = true_end[:, None] - (ends + offset + drift * (ends - middle))
-    sigma = SIGMA_OF_MAD * _column_median(np.abs(apart), np.zeros(len(offset)))
+    differences = true_end[:, None] - (ends + offset + drift * (ends - middle))
+    sigma = SIGMA_OF_MAD * _column_median(np.abs(differences), np.zeros(len(offset)))
     error = np.maximum(3 * sigma, FINEST_S)
     # One or two collectives fit any offset: only causality bounds the error then.
     shortest = np.nanmin(np.where(present, ends - starts, np.nan), axis=0) if len(ends) else np.zeros(len(offset))
@@ -108,17 +108,17 @@ def _column_median(values: Floats, otherwise: Floats) -> Floats:
     return out
 
 
-def _drift(apart: Floats, times: Floats, middle: float) -> tuple[float, float]:
+def _drift(differences: Floats, times: Floats, middle: float) -> tuple[float, float]:
     """Slope and shift from the medians of the first and the last third, where they differ beyond the noise."""
-    there = np.flatnonzero(np.isfinite(apart))
+    there = np.flatnonzero(np.isfinite(differences))
     third = len(there) // 3
     early, late = there[:third], there[-third:]
     t0, t1 = float(np.median(times[early])), float(np.median(times[late]))
     if t1 <= t0:
         return 0.0, 0.0
-    rise = float(np.median(apart[late]) - np.median(apart[early]))
+    rise = float(np.median(differences[late]) - np.median(differences[early]))
     slope = rise / (t1 - t0)
-    left = apart[there] - slope * (times[there] - middle)
+    left = differences[there] - slope * (times[there] - middle)
     noise = SIGMA_OF_MAD * float(np.median(np.abs(left - np.median(left)))) * 1.25 / np.sqrt(third)
     if abs(rise) <= max(5 * noise, FINEST_S) or abs(slope) > WORST_DRIFT:
         return 0.0, 0.0

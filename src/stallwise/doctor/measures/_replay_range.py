@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import sqrt
 
-from stallwise.evidence.ledger import Account
+from stallwise.evidence.ledger import Category
 from stallwise.physics.costs.gain_doubt import WIDEST_RATIO, doubt_of
 
 EMPTIES = {
-    Account.INPUT_WAIT: "no-input-wait",
-    Account.LAUNCH_GAP: "graphs",
-    Account.HOST_WAIT: "no-host-work",
-    Account.COPY: "copies-ahead",
-    Account.CHECKPOINT: "no-save",
+    Category.INPUT_WAIT: "no-input-wait",
+    Category.LAUNCH_GAP: "graphs",
+    Category.HOST_WAIT: "no-host-work",
+    Category.COPY: "copies-ahead",
+    Category.CHECKPOINT: "no-save",
 }
-OF_THE_DEVICE = (Account.COMPUTE, Account.COMMUNICATION, Account.COPY)
+OF_THE_DEVICE = (Category.COMPUTE, Category.COMMUNICATION, Category.COPY)
 
 
 def range_s(seconds: float, change: str) -> tuple[float, float]:
@@ -54,17 +54,17 @@ def won_range_s(won_s: float, changes: Sequence[str], step_s: float, busy_s: flo
     return min(low, max(won_s, most)), min(high, max(won_s, most))
 
 
-def ranges_of(seconds: Mapping[Account, float]) -> dict[Account, tuple[float, float]]:
+def ranges_of(seconds: Mapping[Category, float]) -> dict[Category, tuple[float, float]]:
     """The ends of every account that the host fills; its own seconds lie between them, and the device's stay what they are.
 
     None holds more than all of the host's time in this step.
     """
     found = {}
-    room = sum(s for account, s in seconds.items() if account not in OF_THE_DEVICE)
-    for account, change in EMPTIES.items():
-        held = seconds.get(account, 0.0)
+    room = sum(s for category, s in seconds.items() if category not in OF_THE_DEVICE)
+    for category, change in EMPTIES.items():
+        held = seconds.get(category, 0.0)
         if held > 0:
             low, high = range_s(held, change)
-            most = room + (held if account in OF_THE_DEVICE else 0.0)
-            found[account] = (min(low, held), max(min(high, most), held))
+            most = room + (held if category in OF_THE_DEVICE else 0.0)
+            found[category] = (min(low, held), max(min(high, most), held))
     return found

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from stallwise.doctor.measures._step_book import StepBook
+from stallwise.doctor.measures._step_index import StepIndex
 from stallwise.evidence.fact import Fact, Series, Source
 from stallwise.evidence.quantity import Quantity
 
 
-def said(
-    book: StepBook,
+def step_fact(
+    index: StepIndex,
     quantity: Quantity,
     value: float | str,
     *,
@@ -21,11 +21,11 @@ def said(
     note: str = "",
 ) -> Fact:
     """A fact about the mean step of this rank."""
-    source = Source(book.timeline.source.file, where or book.windows.where)
-    return Fact(quantity, value, source, book.timeline.scope, book.steps, low, high, note)
+    source = Source(index.timeline.source.file, where or index.windows.where)
+    return Fact(quantity, value, source, index.timeline.scope, index.steps, low, high, note)
 
 
-def by_step(book: StepBook, quantity: Quantity, values: NDArray[np.float64]) -> Series:
+def by_step(index: StepIndex, quantity: Quantity, values: NDArray[np.float64]) -> Series:
     """A value for each step of this rank."""
     x = np.arange(len(values), dtype=np.float64)
-    return Series(quantity, x, np.asarray(values, np.float64), book.source, book.timeline.scope)
+    return Series(quantity, x, np.asarray(values, np.float64), index.source, index.timeline.scope)

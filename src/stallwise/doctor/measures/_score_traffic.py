@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stallwise.doctor.measures._spans import Spans
-from stallwise.doctor.measures._step_book import StepBook
+from stallwise.doctor.measures._step_index import StepIndex
 from stallwise.doctor.measures._vocabulary import Work
 
 FARTHEST = 24  # kernels between a softmax and its product: scale, mask, dropout, casts and copies, twice over
@@ -35,15 +35,15 @@ class _Scores:
 
     order: NDArray[np.intp]
     between: NDArray[np.bool_]
-    products: NDArray[np.bool_]
+    gemms: NDArray[np.bool_]
     before: NDArray[np.intp]
     after: NDArray[np.intp]
 
 
 @lru_cache(maxsize=1)  # several measures ask in turn
-def _near_softmax(book: StepBook) -> _Scores:
-    view, t = book.view, book.timeline
-    order = np.flatnonzero(book.inside)
+def _near_softmax(index: StepIndex) -> _Scores:
+    view, t = index.view, index.timeline
+    order = np.flatnonzero(index.inside)
     order = order[np.argsort(view.launch_start[order], kind="stable")]
     nothing = np.zeros(len(order), bool)
     if not len(view.tree):
@@ -51,10 +51,10 @@ def _near_softmax(book: StepBook) -> _Scores:
     operator = view.operator[order]
     code = np.where(operator >= 0, t.name[view.tree.row[np.maximum(operator, 0)]], -1)
     softmax = np.isin(code, [i for i, n in enumerate(t.names) if n in _SOFTMAX])
-    product = np.isin(code, [i for i, n in enumerate(t.names) if n in _BATCHED])
-    if not softmax.any() or not product.any():
+    gemm = np.isin(code, [i for i, n in enumerate(t.names) if n in _BATCHED])
+    if not softmax.any() or not gemm.any():
         return _Scores(order, nothing, nothing, order[:0], order[:0])
-    where = np.flatnonzero(product)
+    where = np.flatnonzero(gemm)
     edge = np.zeros(len(order) + 1, np.int64)
     chosen = nothing.copy()
     at = np.flatnonzero(softmax)
@@ -63,40 +63,40 @@ def _near_softmax(book: StepBook) -> _Scores:
     at, place = at[has], place[has]
     before, after = where[place - 1], where[place]
     routing = np.isin(code, [i for i, n in enumerate(t.names) if n in _ROUTING])
-    breaks = (np.isin(book.purposes.work[order], _BREAKS) & ~product) | routing
+    breaks = (np.isin(index.purposes.work[order], _BREAKS) & ~gemm) | routing
     passed = np.concatenate(([0], np.cumsum(breaks)))
     near = (at - before <= FARTHEST) & (after - at <= FARTHEST) & (passed[after] == passed[before + 1])
     np.add.at(edge, before[near] + 1, 1)
     np.add.at(edge, after[near], -1)
     chosen[before[near]] = chosen[after[near]] = True
     # In the backward pass the gradients of values and keys are products of the scores too, right beside.
-    apart = (np.diff(where) > BESIDE) | (passed[where[1:]] != passed[where[:-1] + 1])
-    run = np.concatenate(([0], np.cumsum(apart)))
+    gaps = (np.diff(where) > BESIDE) | (passed[where[1:]] != passed[where[:-1] + 1])
+    run = np.concatenate(([0], np.cumsum(gaps)))
     chosen[where] = np.isin(run, run[chosen[where]])
-    between = (np.cumsum(edge[:-1]) > 0) & ~product
+    between = (np.cumsum(edge[:-1]) > 0) & ~gemm
     return _Scores(order, between, chosen, order[before[near]], order[after[near]])
 
 
-def score_traffic(book: StepBook) -> NDArray[np.bool_]:
+def score_traffic(index: StepIndex) -> NDArray[np.bool_]:
     """By device work: kernels and copies that read or write materialised scores."""
-    scores = _near_softmax(book)
-    found = np.zeros(len(book.view), bool)
-    moves = book.purposes.work[scores.order]
+    scores = _near_softmax(index)
+    found = np.zeros(len(index.view), bool)
+    moves = index.purposes.work[scores.order]
     found[scores.order] = scores.between & (moves != Work.GEMM) & (moves != Work.COMMUNICATION)
     return found
 
 
-def score_products(book: StepBook) -> NDArray[np.bool_]:
+def score_gemms(index: StepIndex) -> NDArray[np.bool_]:
     """By device work: the batched products next to those scores."""
-    scores = _near_softmax(book)
-    found = np.zeros(len(book.view), bool)
-    found[scores.order] = scores.products
+    scores = _near_softmax(index)
+    found = np.zeros(len(index.view), bool)
+    found[scores.order] = scores.gemms
     return found
 
 
-def score_spans(book: StepBook) -> Spans:
+def score_spans(index: StepIndex) -> Spans:
     """When the host is between the hand-over of the product before a softmax and that of the one after it."""
-    scores, view, t = _near_softmax(book), book.view, book.timeline
+    scores, view, t = _near_softmax(index), index.view, index.timeline
     one, two = scores.before, scores.after
     known = view.launched[one] & view.launched[two]
     one, two = one[known], two[known]

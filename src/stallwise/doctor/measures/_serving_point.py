@@ -136,9 +136,14 @@ def seen_of(evidence: Evidence) -> Seen | None:
         rate = by_little
         assumed.append(f"{rate:.3g} requests a second arrive (Little's law: those inside over the time of one)")
     cap = number(evidence, serving.MAX_SEQS, stated.MAX_SEQS)
-    told = next((f for f in evidence.all(stated.RUNNING) if f.stated and f.scope.run is None), None)
-    if not cap > 0 and told is not None and told.number < USUAL_CAP[deployment.engine] and ttft > WAITED_S:
-        cap = told.number
+    stated_running = next((f for f in evidence.all(stated.RUNNING) if f.stated and f.scope.run is None), None)
+    if (
+        not cap > 0
+        and stated_running is not None
+        and stated_running.number < USUAL_CAP[deployment.engine]
+        and ttft > WAITED_S
+    ):
+        cap = stated_running.number
         assumed.append(
             f"at most {cap:.0f} run together: so many are stated to run while first tokens wait {ttft:.3g} s"
         )

@@ -35,7 +35,7 @@ class Waiting:
 def waiting(evidence: Evidence) -> list[Waiting]:
     """Timeouts and status lines of each rank and group of a file, put together."""
     found: dict[tuple[str, int, str], Waiting] = {}
-    for event in evidence.said("collective-timeout", "collective-status"):
+    for event in evidence.events_of("collective-timeout", "collective-status"):
         fields = {k: v.strip() for k, v in _FIELD.findall(event.word("fields"))}
         if event.kind == "collective-timeout" and not fields:
             continue  # a bare timeout names no collective

@@ -165,7 +165,7 @@ def _one_window(view: TraceView) -> Windows:
 
 
 def _windows(view: TraceView, marks: Floats, unit: str, how: str, labels: tuple[str, ...]) -> Windows | None:
-    device = device_borders(view, marks)
+    device = device_boundaries(view, marks)
     if unit == "iteration" and len(view):
         # Engines prepare an iteration while the device still works on the last one. A recording cut out of a running
         # server does not hold that work, so nothing is said of the time before its first kernel.
@@ -175,7 +175,7 @@ def _windows(view: TraceView, marks: Floats, unit: str, how: str, labels: tuple[
     return Windows(marks, device, unit, how, labels)
 
 
-def device_borders(view: TraceView, marks: Floats) -> Floats:
+def device_boundaries(view: TraceView, marks: Floats) -> Floats:
     """When the work launched before each mark has drained, but never before the mark."""
     if not len(view) or not view.launched.any():
         return marks.copy()

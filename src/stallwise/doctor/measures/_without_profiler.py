@@ -25,12 +25,12 @@ from stallwise.doctor.measures._windows import Windows, find_windows
 from stallwise.evidence.catalog import step as catalog
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Source
-from stallwise.evidence.ledger import Account, Ledger
+from stallwise.evidence.ledger import Category, Ledger
 from stallwise.evidence.timeline import Kind, Recorded, Timeline
 from stallwise.physics.costs.profiler import RecordingCost, torch_recording
 from stallwise.physics.sim.replay.graph import NOTHING, Graph
 from stallwise.physics.sim.replay.host import clock_of
-from stallwise.physics.sim.replay.retime import Retimed, borders, retime
+from stallwise.physics.sim.replay.retime import Retimed, boundaries, retime
 
 Floats = NDArray[np.float64]
 
@@ -72,10 +72,10 @@ class Cleaned:
     low_s: float
     high_s: float
 
-    def told(self, ledger: Ledger) -> Ledger:
+    def with_clean_step(self, ledger: Ledger) -> Ledger:
         """The ledger with both steps; what the replay took off and nobody would notice is in no account of the host."""
         seconds = dict(ledger.seconds)
-        seconds[Account.OTHER] = seconds.get(Account.OTHER, 0.0) + max(self.clean_step_s - ledger.whole_s, 0.0)
+        seconds[Category.OTHER] = seconds.get(Category.OTHER, 0.0) + max(self.clean_step_s - ledger.whole_s, 0.0)
         whole_s = sum(seconds.values())
         ends_s = (min(self.low_s, whole_s), max(self.high_s, whole_s))
         return replace(
@@ -135,10 +135,10 @@ def without_profiler(timeline: Timeline) -> Cleaned | None:
     # What is less than runs, or the traced steps themselves, differ by is not told from nothing: then the step is as long as
     # it was traced.
     unnoticed = max(NOTICED * traced, SURE * _standard_error(np.diff(windows.device)))
-    told = traced if traced - unnoticed < step < traced else step
+    clean_s = traced if traced - unnoticed < step < traced else step
     pace = HOST_PACE if high - low > HOST_LED else DEVICE_PACE
     # Batches that were ready for the traced host may not be for a faster one: how fast they are made, nobody saw.
-    slowest = traced if len(batches_asked(view)) else told
+    slowest = traced if len(batches_asked(view)) else clean_s
     if (free := _never_late(graph)) is not graph:
         low = min(low, _mean_step(free, _played(free, points, cost, 1.0), windows.host, windows.unit) / step)
     cost_s = float(points.cost_s.sum()) / len(windows)
@@ -149,7 +149,7 @@ def without_profiler(timeline: Timeline) -> Cleaned | None:
         clean = replace(timeline, recorded=recorded)  # in doubt nothing moves, so that the accounts sum to what is told
     else:
         clean = _moved(view, graph, order, played, recorded)
-    return Cleaned(clean, windows.where, len(windows), traced, told, low_s, high_s)
+    return Cleaned(clean, windows.where, len(windows), traced, clean_s, low_s, high_s)
 
 
 def _never_late(graph: Graph) -> Graph:
@@ -217,13 +217,13 @@ def _own_work(view: TraceView, at_s: Floats) -> Floats:
 
 
 def _mean_step(graph: Graph, played: Retimed, marks_s: Floats, unit: str) -> float:
-    found = borders(graph, played, played.start_s + graph.duration_s, marks_s)
+    found = boundaries(graph, played, played.start_s + graph.duration_s, marks_s)
     if unit == "iteration" and len(played.start_s):
         found[0] = max(found[0], float(played.start_s.min()))
     return float(np.diff(found).mean())
 
 
-def _moved(view: TraceView, graph: Graph, order: NDArray[np.intp], played: Retimed, told: Recorded) -> Timeline:
+def _moved(view: TraceView, graph: Graph, order: NDArray[np.intp], played: Retimed, before: Recorded) -> Timeline:
     """The timeline with new times, sorted again."""
     t = view.timeline
     start, end = moved(t, np.arange(len(t.start_s)), graph, played, view.work[order], graph.duration_s)
@@ -239,5 +239,5 @@ def _moved(view: TraceView, graph: Graph, order: NDArray[np.intp], played: Retim
         external=t.external[turn],
         size_bytes=t.size_bytes[turn],
         detail=t.detail[turn],
-        recorded=replace(told, start_s=told.start_s[turn], end_s=told.end_s[turn]),
+        recorded=replace(before, start_s=before.start_s[turn], end_s=before.end_s[turn]),
     )

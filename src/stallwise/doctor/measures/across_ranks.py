@@ -9,7 +9,7 @@ from stallwise.doctor.measures._replay_range import ranges_of
 from stallwise.evidence.catalog import step as catalog
 from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import WHOLE, Fact, Source
-from stallwise.evidence.ledger import Account, Ledger
+from stallwise.evidence.ledger import Category, Ledger
 from stallwise.evidence.quantity import Quantity
 from stallwise.units import Unit
 
@@ -22,8 +22,8 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
     if len({x.scope.rank for x in of_ranks}) < 2 or any(not x.scope.to_dict() for x in evidence.ledgers):
         return
     source = Source(f"{len(of_ranks)} ranks")
-    accounts = {a for x in of_ranks for a in x.seconds}
-    seconds = {a: mean(x.seconds.get(a, 0.0) for x in of_ranks) for a in Account if a in accounts}
+    categories = {a for x in of_ranks for a in x.seconds}
+    seconds = {a: mean(x.seconds.get(a, 0.0) for x in of_ranks) for a in Category if a in categories}
     samples, unit = min(x.samples for x in of_ranks), of_ranks[0].unit
     yield Ledger(seconds, source, WHOLE, samples, unit, ranges=ranges_of(seconds))
     for quantity in (q for q in vars(catalog).values() if isinstance(q, Quantity)):

@@ -88,7 +88,7 @@ def _limits(evidence: Evidence, shape: Any, source: Source) -> Iterator[Item]:
         return
     saved_bytes = 2 * WIDTH * rows * inner
     yield Fact(a.FUSION_LIMIT, saved_bytes / gpu.achieved_byte_per_s, source, note=f"on {gpu.title}")
-    yield Fact(a.ROOF, 2 * rows * columns * inner / gpu.peak("bf16"), source, note=f"on {gpu.title}")
+    yield Fact(a.PEAK_TIME, 2 * rows * columns * inner / gpu.peak("bf16"), source, note=f"on {gpu.title}")
 
 
 def _card(evidence: Evidence) -> Gpu | None:

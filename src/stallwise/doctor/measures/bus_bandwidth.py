@@ -90,10 +90,10 @@ def _against_links(best: tuple[float, str, float, int, int], gpu: str, source: S
 def _ranks(table: Table, these: NDArray[np.bool_], whole: bool) -> int:
     if whole:
         return int(np.median(table.columns["expected"][these]))
-    told = table.columns["group_size"][these]
+    group_sizes = table.columns["group_size"][these]
     world = int(table.meta["world_size"])
     members = table.meta["members"].get(str(table.columns["group"][these][0]), ())
-    return int(np.median(told)) or len(members) or world
+    return int(np.median(group_sizes)) or len(members) or world
 
 
 def _moving(table: Table, these: NDArray[np.bool_], whole: bool) -> float:

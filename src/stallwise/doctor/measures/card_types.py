@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from stallwise.doctor.measures._report import said
-from stallwise.doctor.measures._step_book import book_of
+from stallwise.doctor.measures._report import step_fact
+from stallwise.doctor.measures._step_index import step_index
 from stallwise.doctor.measures._vocabulary import Work, matrix_precision
 from stallwise.evidence.catalog import card, hardware, kernel
 from stallwise.evidence.evidence import Evidence, Item
@@ -20,13 +20,13 @@ TYPES = ("fp16", "bf16", "tf32", "fp8", "fp4", "int8")
 
 def from_timeline(timeline: Timeline) -> Iterator[Item]:
     """Of the traced card, and of its slow matrix kernels."""
-    book = book_of(timeline)
-    view = book.view
+    index = step_index(timeline)
+    view = index.view
     if not len(view):
         return
     if view.gpu is not None:
-        yield said(book, card.MATRIX_TYPES, _types(view.gpu))
-    at = np.flatnonzero((book.purposes.work == Work.GEMM) & book.inside & view.is_kernel)
+        yield step_fact(index, card.MATRIX_TYPES, _types(view.gpu))
+    at = np.flatnonzero((index.purposes.work == Work.GEMM) & index.inside & view.is_kernel)
     rows = view.work[at]
     plain = np.zeros(len(timeline.names), bool)
     used = timeline.codes(rows)
@@ -37,7 +37,7 @@ def from_timeline(timeline: Timeline) -> Iterator[Item]:
         # Kernels of a replayed graph share one launch, which stands in no operator either.
         _, launch, together = np.unique(view.launch_row, return_inverse=True, return_counts=True)
         alone = (view.operator[slow] < 0) & ((together[launch] == 1) | (view.launch_row < 0))[slow]
-        yield said(book, card.HAND_WRITTEN_SHARE, float(view.duration[slow][alone].sum()) / total)
+        yield step_fact(index, card.HAND_WRITTEN_SHARE, float(view.duration[slow][alone].sum()) / total)
 
 
 def from_evidence(evidence: Evidence) -> Iterator[Item]:

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from stallwise.doctor.measures._report import said
+from stallwise.doctor.measures._report import step_fact
 from stallwise.doctor.measures._score_traffic import score_traffic
-from stallwise.doctor.measures._step_book import StepBook, book_of
+from stallwise.doctor.measures._step_index import StepIndex, step_index
 from stallwise.doctor.measures._vocabulary import Work
 from stallwise.evidence.catalog import step as catalog
 from stallwise.evidence.evidence import Item
@@ -26,27 +26,27 @@ CERTAIN = 0.5  # of the saving: reductions, views and graph breaks keep some cha
 
 def from_timeline(timeline: Timeline) -> Iterator[Item]:
     """Saving, weighted chain length, and the operators behind it."""
-    book = book_of(timeline)
-    if not len(book.view):
+    index = step_index(timeline)
+    if not len(index.view):
         return
-    order, fusible = fusible_in_order(book)
-    saving, length, alone = chain_saving(fusible, book.view.duration[order])
+    order, fusible = fusible_in_order(index)
+    saving, length, alone = chain_saving(fusible, index.view.duration[order])
     # A lone pointwise kernel between two products can still go into one of them, at best for half of its traffic.
     high = saving + 0.5 * alone
-    yield said(
-        book, catalog.FUSION_SAVING, saving / book.steps, low=CERTAIN * high / book.steps, high=high / book.steps
+    yield step_fact(
+        index, catalog.FUSION_SAVING, saving / index.steps, low=CERTAIN * high / index.steps, high=high / index.steps
     )
-    yield said(book, catalog.CHAIN_LENGTH, length)
-    yield said(book, catalog.CHAIN_OPERATORS, _operators(book, order[fusible]))
+    yield step_fact(index, catalog.CHAIN_LENGTH, length)
+    yield step_fact(index, catalog.CHAIN_OPERATORS, _operators(index, order[fusible]))
 
 
-def fusible_in_order(book: StepBook) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+def fusible_in_order(index: StepIndex) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
     """Kernels in order of launch, and which of them a compiler could put into one with their neighbours."""
-    kernels = np.flatnonzero(book.inside & book.view.is_kernel)
-    order = kernels[np.argsort(book.view.launch_start[kernels], kind="stable")]
-    work = book.purposes.work[order]
-    updates = book.purposes.in_optimizer | book.walked
-    return order, np.isin(work, FUSIBLE) & ~score_traffic(book)[order] & ~updates[order]
+    kernels = np.flatnonzero(index.inside & index.view.is_kernel)
+    order = kernels[np.argsort(index.view.launch_start[kernels], kind="stable")]
+    work = index.purposes.work[order]
+    updates = index.purposes.in_optimizer | index.walked
+    return order, np.isin(work, FUSIBLE) & ~score_traffic(index)[order] & ~updates[order]
 
 
 def chain_saving(fusible: NDArray[np.bool_], duration: NDArray[np.float64]) -> tuple[float, float, float]:
@@ -65,8 +65,8 @@ def chain_saving(fusible: NDArray[np.bool_], duration: NDArray[np.float64]) -> t
     return float((total - longest)[~alone].sum()), length, float(total[alone].sum())
 
 
-def _operators(book: StepBook, members: NDArray[np.intp]) -> str:
-    t, view = book.timeline, book.view
+def _operators(index: StepIndex, members: NDArray[np.intp]) -> str:
+    t, view = index.timeline, index.view
     at = view.operator[members]
     names: Counter[str] = Counter()
     if len(view.tree):

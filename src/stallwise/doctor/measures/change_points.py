@@ -150,9 +150,9 @@ def _stalls(
         (run.SAVES, change.STALL_AT_SAVE),
         (run.EVALS, change.STALL_AT_EVAL),
     ):
-        for marks in evidence.series(event):
-            near = sum(bool(np.min(np.abs(marks.x - s)) <= max(AT_STEP, spacing)) for s in x[began])
-            yield Fact(coincides, near / n, marks.source, scope, samples=n)
+        for moments in evidence.series(event):
+            near = sum(bool(np.min(np.abs(moments.x - s)) <= max(AT_STEP, spacing)) for s in x[began])
+            yield Fact(coincides, near / n, moments.source, scope, samples=n)
 
 
 def _level(x: Values, values: Values, fact: object) -> Iterator[Item]:

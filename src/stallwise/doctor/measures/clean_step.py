@@ -16,7 +16,7 @@ from stallwise.evidence.catalog import run, stages
 from stallwise.evidence.catalog import step as catalog
 from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import Fact, Note, Source
-from stallwise.evidence.ledger import Account, Ledger
+from stallwise.evidence.ledger import Category, Ledger
 from stallwise.evidence.quantity import Quantity
 from stallwise.evidence.step_time import run_ledger
 from stallwise.units import Unit
@@ -32,7 +32,7 @@ PARTS_OF_HOST_WAIT = (
     catalog.COMPILE_WAIT, catalog.PLAN_WAIT, catalog.CPU_WORK_WAIT, catalog.GC_WAIT, catalog.ALLOC_WAIT,
     catalog.SYNC_WAIT, catalog.SILENT_WAIT,
 )  # fmt: skip
-INFLATED = (Account.LAUNCH_GAP, Account.OTHER, Account.HOST_WAIT)
+INFLATED = (Category.LAUNCH_GAP, Category.OTHER, Category.HOST_WAIT)
 AS_RECORDED = (catalog.TRACED_STEP, catalog.REPLAYED_STEP, catalog.CLEAN_STEP)
 
 
@@ -56,16 +56,16 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
         yield from _longer(evidence, ledger, -excess, clean)
         return
     seconds = dict(ledger.seconds)
-    for account in INFLATED:
-        taken = min(excess, seconds.get(account, 0.0))
-        seconds[account] = seconds.get(account, 0.0) - taken
+    for category in INFLATED:
+        taken = min(excess, seconds.get(category, 0.0))
+        seconds[category] = seconds.get(category, 0.0) - taken
         excess -= taken
-    told = list(_told(ledger, seconds, "corrected to the clean step"))
-    corrected = next(item for item in told if isinstance(item, Ledger))
-    told += [*_parts_of_host_wait(evidence, ledger, corrected), *_no_longer_than_the_step(evidence, ledger, corrected)]
+    items = list(_corrected_items(ledger, seconds, "corrected to the clean step"))
+    corrected = next(item for item in items if isinstance(item, Ledger))
+    items += [*_parts_of_host_wait(evidence, ledger, corrected), *_no_longer_than_the_step(evidence, ledger, corrected)]
     # What is left over lies on the device, whose clocks move by a little. More than that is no clock: then the trace has other work.
     clocks = 0 < excess <= DEVICE_NOISE * clean.number
-    yield from _all_at_pace(evidence, told, clean.number / (clean.number + excess)) if clocks else told
+    yield from _all_at_pace(evidence, items, clean.number / (clean.number + excess)) if clocks else items
     if excess > NOISE * clean.number:
         yield Note(
             "the clean step is shorter than the device's own time in the trace: other shapes or clocks?", clean.source
@@ -78,12 +78,12 @@ def _was_not_traced(evidence: Evidence, step: Fact) -> bool:
     return step.source.file in recorded and evidence.get(catalog.CLEAN_STEP) is None
 
 
-def _all_at_pace(evidence: Evidence, told: list[Item], pace: float) -> Iterator[Item]:
+def _all_at_pace(evidence: Evidence, items: list[Item], pace: float) -> Iterator[Item]:
     """Every second of the step at the pace of the clean steps, accounts and their parts alike; corrected ones as corrected."""
-    newest = {item.quantity.name: item for item in told if isinstance(item, Fact)}
-    for item in told:
+    newest = {item.quantity.name: item for item in items if isinstance(item, Fact)}
+    for item in items:
         if isinstance(item, Ledger):
-            seconds = {account: s * pace for account, s in item.seconds.items()}
+            seconds = {category: s * pace for category, s in item.seconds.items()}
             yield replace(item, seconds=seconds, clean_step_s=sum(seconds.values()), ranges=ranges_of(seconds))
     for quantity in (q for q in vars(catalog).values() if isinstance(q, Quantity) and q not in AS_RECORDED):
         fact = newest.get(quantity.name) or evidence.get(quantity)
@@ -113,20 +113,20 @@ def untraced_step(evidence: Evidence, ledger: Ledger) -> Fact | None:
     return None
 
 
-def _told(ledger: Ledger, seconds: dict[Account, float], how: str) -> Iterator[Item]:
+def _corrected_items(ledger: Ledger, seconds: dict[Category, float], how: str) -> Iterator[Item]:
     source = Source(ledger.source.file, f"{ledger.source.where}, {how}")
     whole = sum(seconds.values())
     yield Ledger(
         seconds, source, ledger.scope, ledger.samples, ledger.unit, ledger.traced_step_s, whole, ranges_of(seconds)
     )
     yield Fact(catalog.STEP_TIME, whole, source, ledger.scope, ledger.samples)
-    gap = seconds.get(Account.LAUNCH_GAP, 0.0)
+    gap = seconds.get(Category.LAUNCH_GAP, 0.0)
     yield Fact(catalog.LAUNCH_WAIT, gap, source, ledger.scope, ledger.samples)
 
 
 def _parts_of_host_wait(evidence: Evidence, traced: Ledger, corrected: Ledger) -> Iterator[Item]:
     """The waits that make up the account shrink with it: a part of the traced step is no part of the shorter clean one."""
-    whole, left = traced.seconds.get(Account.HOST_WAIT, 0.0), corrected.seconds.get(Account.HOST_WAIT, 0.0)
+    whole, left = traced.seconds.get(Category.HOST_WAIT, 0.0), corrected.seconds.get(Category.HOST_WAIT, 0.0)
     if not 0 <= left < whole:
         return
     for quantity in PARTS_OF_HOST_WAIT:
@@ -150,19 +150,19 @@ def _no_longer_than_the_step(evidence: Evidence, traced: Ledger, corrected: Ledg
 def _longer(evidence: Evidence, ledger: Ledger, extra: float, clean: Fact) -> Iterator[Item]:
     """Longer than the replay: first what recording was thought to cost and did not, then what the loop hides less."""
     seconds = dict(ledger.seconds)
-    gap = seconds.get(Account.LAUNCH_GAP, 0.0)
+    gap = seconds.get(Category.LAUNCH_GAP, 0.0)
     taken_off = max((ledger.traced_step_s or ledger.whole_s) - ledger.whole_s, 0.0)
     hidden = max(evidence.value(catalog.LOADER_TIME, 0.0) - evidence.value(catalog.INPUT_WAIT, 0.0), 0.0)
     returned = min(extra, taken_off) if gap > NOISE * ledger.whole_s or not hidden else 0.0
-    seconds[Account.LAUNCH_GAP] = gap + returned
+    seconds[Category.LAUNCH_GAP] = gap + returned
     extra -= returned
     shown = min(extra, hidden)
-    seconds[Account.INPUT_WAIT] = seconds.get(Account.INPUT_WAIT, 0.0) + shown
-    seconds[Account.OTHER] = seconds.get(Account.OTHER, 0.0) + extra - shown
-    yield from _told(ledger, seconds, "stretched to the clean step")
+    seconds[Category.INPUT_WAIT] = seconds.get(Category.INPUT_WAIT, 0.0) + shown
+    seconds[Category.OTHER] = seconds.get(Category.OTHER, 0.0) + extra - shown
+    yield from _corrected_items(ledger, seconds, "stretched to the clean step")
     if shown:
         source = Source(ledger.source.file, f"{ledger.source.where}, stretched to the clean step")
-        yield Fact(catalog.INPUT_WAIT, seconds[Account.INPUT_WAIT], source, ledger.scope, ledger.samples)
+        yield Fact(catalog.INPUT_WAIT, seconds[Category.INPUT_WAIT], source, ledger.scope, ledger.samples)
     if extra > NOISE * ledger.whole_s:
         yield Note(
             "the clean step is longer than the traced one: the clean loop waits for the device more often", clean.source

@@ -43,7 +43,7 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
             yield Fact(q.CLOCK_OFFSET, float(clock.offset_s[at]), own, Scope(rank=rank), samples=samples)
             if clock.drift[at]:
                 yield Fact(q.CLOCK_DRIFT, float(clock.drift[at]), own, Scope(rank=rank), samples=samples)
-    yield from _apart(matched, clock)
+    yield from _disagreement(matched, clock)
     yield Fact(q.CLOCK_ERROR, clock.worst_error_s, source, samples=int(clock.samples.max(initial=0)))
     yield Table(TABLE, _columns(matched, clock), source, meta=_meta(matched, clock))
 
@@ -86,7 +86,7 @@ def _missing(tables: list[Table], ranks: list[int]) -> Iterator[Note]:
         yield Note(f"{len(ranks)} of {world} ranks are here; not seen: {shown}", Source("ranks"))
 
 
-def _apart(matched: Matched, clock: OneClock) -> Iterator[Note]:
+def _disagreement(matched: Matched, clock: OneClock) -> Iterator[Note]:
     loose = matched.ranks[~clock.linked].tolist()
     if loose:
         shown = ", ".join(map(str, loose[:NAMED])) + (f" and {len(loose) - NAMED} more" if len(loose) > NAMED else "")

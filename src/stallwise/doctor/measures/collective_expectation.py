@@ -28,8 +28,8 @@ PAIR = 2
 def from_evidence(evidence: Evidence) -> Iterator[Item]:
     """Expected and measured bus bandwidth of every test; the late rank of inspector records."""
     for table in evidence.table("collective.bandwidth"):
-        told = list(_against_links(table))
-        yield from told or _against_the_map(table, evidence)
+        expected_facts = list(_against_links(table))
+        yield from expected_facts or _against_the_map(table, evidence)
     yield from _late(evidence.table("collective.records"))
 
 

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from stallwise.doctor.measures._collective_names import REDUCTIONS
 from stallwise.doctor.measures._collective_rows import CollectiveRows, collective_rows
-from stallwise.doctor.measures._rank_book import KINDS, book, computing
+from stallwise.doctor.measures._rank_index import KINDS, computing, seconds_by_kind
 from stallwise.doctor.measures._trace_view import view_of
 from stallwise.doctor.measures._vocabulary import Work, work_of_kernel
 from stallwise.evidence.catalog import distributed as q
@@ -36,7 +36,7 @@ def from_timeline(timeline: Timeline) -> Iterator[Item]:
     rows = collective_rows(timeline)
     if rows is None:
         return
-    booked = book(timeline, rows)
+    booked = seconds_by_kind(timeline, rows)
     columns: dict[str, NDArray[np.generic]] = {
         "start_s": rows.start, "end_s": rows.end, "issued_s": rows.issued, "exposed_s": rows.exposed,
         "size_bytes": rows.size_bytes, "step": rows.step, "index": rows.index, "group_size": rows.group_size,

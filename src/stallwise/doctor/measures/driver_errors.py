@@ -58,7 +58,7 @@ class Row:
 
 def from_evidence(evidence: Evidence) -> Iterator[Item]:
     """One fact per kind, GPU and code."""
-    rows = [_row(e) for e in evidence.said("driver-error", "switch-error")]
+    rows = [_row(e) for e in evidence.events_of("driver-error", "switch-error")]
     last_boot = {t.source.file: int(t.meta["boot_line"]) for t in evidence.table("kernel.log")}
     broken = {(r.node, r.bus_id) for r in rows if r.fault in HARDWARE}
     groups: dict[tuple[str, str, int, bool], list[Row]] = defaultdict(list)
@@ -110,10 +110,10 @@ def _order(rows: list[Row]) -> Iterator[Fact]:
         first.setdefault(row.name, row)
     if len(first) < 2 or len({row.source.file for row in rows}) > 1:
         return
-    told = sorted(first.values(), key=lambda row: row.line)
-    more = f" and {len(told) - MOST_IN_ORDER} more" if len(told) > MOST_IN_ORDER else ""
-    words = ", then ".join(f"{row.name} (line {row.line})" for row in told[:MOST_IN_ORDER])
-    yield Fact(hw.XID_ORDER, f"in this order: {words}{more}", told[0].source)
+    first_rows = sorted(first.values(), key=lambda row: row.line)
+    more = f" and {len(first_rows) - MOST_IN_ORDER} more" if len(first_rows) > MOST_IN_ORDER else ""
+    words = ", then ".join(f"{row.name} (line {row.line})" for row in first_rows[:MOST_IN_ORDER])
+    yield Fact(hw.XID_ORDER, f"in this order: {words}{more}", first_rows[0].source)
 
 
 def _count(rows: list[Row]) -> int:
@@ -137,7 +137,7 @@ def _bus(text: str) -> str:
 def _bus_errors(evidence: Evidence) -> Iterator[Fact]:
     """PCIe errors of each file, counted: single ones mean nothing."""
     first: dict[str, Event] = {}
-    for event in evidence.said("pcie-error"):
+    for event in evidence.events_of("pcie-error"):
         first.setdefault(event.source.file, event)
     for event in first.values():
         yield Fact(hw.PCIE_ERRORS, float(event.times), event.source)

@@ -17,16 +17,16 @@ WHOLE = 10.0  # steps: what takes longer is an evaluation of a whole set, not th
 
 def from_evidence(evidence: Evidence) -> Iterator[Item]:
     """One share, where the log tells how many steps it saw."""
-    told, step = evidence.get(stages.EVALUATION, run=None), evidence.get(run.STEP_TIME, run=None)
-    course = max(evidence.series(run.STEP_TIME), key=lambda s: len(s.x), default=None)
-    if told is None or step is None or course is None or course.over != "step" or len(course.x) < 2:
+    evaluation, step = evidence.get(stages.EVALUATION, run=None), evidence.get(run.STEP_TIME, run=None)
+    step_times = max(evidence.series(run.STEP_TIME), key=lambda s: len(s.x), default=None)
+    if evaluation is None or step is None or step_times is None or step_times.over != "step" or len(step_times.x) < 2:
         return
-    if not told.number > WHOLE * step.number > 0:
+    if not evaluation.number > WHOLE * step.number > 0:
         return
-    every = float(np.median(np.diff(course.x)))  # the first line stands for the steps before it
-    if told.samples < SEVERAL and course.x[0] > SEVERAL * every:
+    every = float(np.median(np.diff(step_times.x)))  # the first line stands for the steps before it
+    if evaluation.samples < SEVERAL and step_times.x[0] > SEVERAL * every:
         return  # one evaluation at the end of a piece of a log: how long it was trained before is not in it
-    trained_s = (float(course.x[-1] - course.x[0]) + every) * step.number
-    evaluated_s = told.number * max(told.samples, 1)
+    trained_s = (float(step_times.x[-1] - step_times.x[0]) + every) * step.number
+    evaluated_s = evaluation.number * max(evaluation.samples, 1)
     share = evaluated_s / (evaluated_s + trained_s)
-    yield Fact(change.EVALUATION_SHARE, share, told.source, samples=max(told.samples, 1))
+    yield Fact(change.EVALUATION_SHARE, share, evaluation.source, samples=max(evaluation.samples, 1))

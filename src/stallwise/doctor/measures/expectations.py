@@ -111,8 +111,8 @@ def _slowdown(evidence: Evidence) -> Iterator[Item]:
 def _collective(evidence: Evidence) -> Iterator[Item]:
     """What the trend up to the last scale but one predicts for the last: linear in ranks (latency) plus a constant."""
     for series in evidence.series(stated.ALLREDUCE_TIME):
-        told = np.isfinite(series.x) & np.isfinite(series.values) & (series.x > 0) & (series.values > 0)
-        ranks, times = series.x[told], series.values[told]
+        usable = np.isfinite(series.x) & np.isfinite(series.values) & (series.x > 0) & (series.values > 0)
+        ranks, times = series.x[usable], series.values[usable]
         if len(ranks) < 3:
             continue
         ratios = [times[i] / _trend(ranks[:i], times[:i], ranks[i]) for i in range(2, len(ranks))]

@@ -35,7 +35,7 @@ BYTES = {"fp8": 1.0, "int8": 1.0, "fp4": 0.5, "fp32": 4.0}
 DEFAULT_PROMPT, DEFAULT_OUTPUT = 2048.0, 512.0  # tokens of a chat request where nobody says
 SEEN_PART = 0.01  # of the peak: smaller parts are told together
 DEFAULT_SEQUENCE = 8192.0
-LONGEST, TOKENS_APART = 1 << 20, 128  # tokens: no layout is asked for more, and nobody plans finer
+LONGEST, TOKEN_GRID = 1 << 20, 128  # tokens: no layout is asked for more, and nobody plans finer
 GIB = 1 << 30
 USUAL_CARD = "h100"  # 80 GB, where nobody names one
 MOST = 1e9  # ranks or tokens: beyond it no layout and no sequence
@@ -146,14 +146,14 @@ def _longest(model: Model, layout: Layout, card: Gpu | None, scope: Scope) -> It
         return
     for attention in ("fused", "unfused"):
         fits = replace(layout, attention=attention if attention == "unfused" else "", micro_batch=1)
-        low, high = 0, LONGEST // TOKENS_APART
+        low, high = 0, LONGEST // TOKEN_GRID
         while low < high:
             middle = (low + high + 1) // 2
-            if float(_peak(model, fits, middle * TOKENS_APART).device[0]) <= card.memory_bytes:
+            if float(_peak(model, fits, middle * TOKEN_GRID).device[0]) <= card.memory_bytes:
                 low = middle
             else:
                 high = middle - 1
-        tokens = low * TOKENS_APART
+        tokens = low * TOKEN_GRID
         yield _fact(
             expected.LONGEST_FIT,
             tokens,

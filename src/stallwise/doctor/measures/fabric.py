@@ -30,8 +30,8 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
     }
     for table in evidence.table("nccl.ranks"):
         hosts |= {str(h) for h in table.columns["host"]}
-    told = (n for t in evidence.table("nccl.ranks") for n in t.columns["ranks"])
-    ranks = max((int(n) for n in told if n < NO_COUNT), default=0)
+    listed_ranks = (n for t in evidence.table("nccl.ranks") for n in t.columns["ranks"])
+    ranks = max((int(n) for n in listed_ranks if n < NO_COUNT), default=0)
     linked = [max(t.columns["sender"].max(), t.columns["receiver"].max()) for t in evidence.table("nccl.channels")]
     ranks = max([ranks, *(int(n) + 1 for n in linked if n < NO_COUNT)])
     if ranks:

@@ -9,7 +9,7 @@ from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import Fact
 
 ORDER = 15
-TELLING = ("capture", "evaluation")  # phases whose memory is their own; a run trains or serves anyway
+OWN_MEMORY = ("capture", "evaluation")  # phases whose memory is their own; a run trains or serves anyway
 
 
 def from_evidence(evidence: Evidence) -> Iterator[Item]:
@@ -19,11 +19,11 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
         return
     open_phases: dict[str, str] = {}
     for event in sorted(evidence.events, key=lambda e: (e.source.file, int(e.source.where.removeprefix("line ") or 0))):
-        phase = next((slot for slot in event.slots if slot in (*TELLING, "training")), "")
+        phase = next((slot for slot in event.slots if slot in (*OWN_MEMORY, "training")), "")
         if event.kind == "phase-begins":
             open_phases[event.source.file] = phase
         elif event.kind == "phase-ends" and open_phases.get(event.source.file) == phase:
             open_phases.pop(event.source.file)
-        elif event.kind == "out-of-memory" and open_phases.get(event.source.file) in TELLING:
+        elif event.kind == "out-of-memory" and open_phases.get(event.source.file) in OWN_MEMORY:
             yield Fact(m.PHASE, open_phases[event.source.file], event.source, event.scope, note="announced before it")
             return

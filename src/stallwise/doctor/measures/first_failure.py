@@ -37,13 +37,13 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
 
 def _first(evidence: Evidence) -> Iterator[Fact]:
     """The launcher's own word, else the earliest error that follows from no other. An error of all ranks has no first."""
-    told = _attributed(evidence)
-    own = [e for e in told if e.kind in OWN_FAILURES and e.role is Role.ROOT]
+    attributed = _attributed(evidence)
+    own = [e for e in attributed if e.kind in OWN_FAILURES and e.role is Role.ROOT]
     everywhere = _everywhere(evidence, own)
     failures = [e for e in own if e.kind not in everywhere]
     if own and not failures:
         return
-    if root := _launcher(told, failures, everywhere):
+    if root := _launcher(attributed, failures, everywhere):
         yield root
     elif failures:
         first = min(failures, key=lambda e: (math.inf if e.time_s != e.time_s else e.time_s, _line(e)))
@@ -53,15 +53,15 @@ def _first(evidence: Evidence) -> Iterator[Fact]:
 
 def _attributed(evidence: Evidence) -> list[Event]:
     """Events in the order of their lines; a launcher's report names the rank above what it quotes."""
-    told: list[Event] = []
+    attributed: list[Event] = []
     rank: tuple[str, int, int | None] = ("", 0, None)
     for event in sorted(evidence.events, key=lambda e: (e.source.file, _line(e))):
         if event.kind == "launcher-rank":
             rank = (event.source.file, _line(event), event.scope.rank)
         elif event.scope.rank is None and event.source.file == rank[0] and _line(event) - rank[1] < REPORT_LINES:
             event = replace(event, scope=replace(event.scope, rank=rank[2]))
-        told.append(event)
-    return told
+        attributed.append(event)
+    return attributed
 
 
 def _everywhere(evidence: Evidence, own: list[Event]) -> set[str]:
@@ -75,10 +75,12 @@ def _everywhere(evidence: Evidence, own: list[Event]) -> set[str]:
     return {kind for kind, names in ranks.items() if len(names) >= max(SEVERAL, world, len(speaking))}
 
 
-def _launcher(told: list[Event], failures: list[Event], everywhere: set[str]) -> Fact | None:
+def _launcher(attributed: list[Event], failures: list[Event], everywhere: set[str]) -> Fact | None:
     """torchrun names the rank it saw fail first; an error of that rank says why, its exit code only that it did."""
-    for title in (e for e in told if e.kind == "launcher-root-cause"):
-        below = [e for e in told if e.source.file == title.source.file and 0 < _line(e) - _line(title) < REPORT_LINES]
+    for title in (e for e in attributed if e.kind == "launcher-root-cause"):
+        below = [
+            e for e in attributed if e.source.file == title.source.file and 0 < _line(e) - _line(title) < REPORT_LINES
+        ]
         rank = next((e.scope.rank for e in below if e.kind == "launcher-rank"), None)
         exits = [e for e in below if e.kind in ("process-exit", "process-killed") and e.scope.rank == rank]
         why = [e for e in failures if e.scope.rank == rank is not None] or ([] if everywhere else exits)

@@ -19,8 +19,8 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
     written = evidence.text(stated.FORMAT).lower()
     if not any(word in written for word in EIGHT_BITS) or evidence.text(stated.WORST_LAYER):
         return
-    told = (evidence.get(stated.TASK_CONTEXT), evidence.get(stated.CALIBRATION_CONTEXT))
-    task, short = (f if f is not None and f.number >= 1.0 else None for f in told)
+    contexts = (evidence.get(stated.TASK_CONTEXT), evidence.get(stated.CALIBRATION_CONTEXT))
+    task, short = (f if f is not None and f.number >= 1.0 else None for f in contexts)
     ratios = evaluate(context=int(task.number)) if task else evaluate()
     down, normed = f"{ratios['down_ratio']:.0f}x", f"{ratios['normed_ratio']:.0f}x"
     fine = evidence.get(stated.ACCURACY_SHORT_DROP)

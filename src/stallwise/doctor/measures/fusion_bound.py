@@ -8,7 +8,7 @@ from stallwise.doctor.measures._stated_model import card_of, dtype_of
 from stallwise.evidence.catalog import autotune, expected, stated
 from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import Fact, Source
-from stallwise.physics.costs.fusion import pass_over_product
+from stallwise.physics.costs.fusion import pass_over_gemm
 from stallwise.physics.specs.hardware import find_gpu
 
 ORDER = 9
@@ -29,5 +29,5 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
         return
     known = [evidence.value(q, 0.0) for q in (stated.GEMM_N, stated.HIDDEN)]
     outputs = next((n for n in known if n > WIDEST_TILE), USUAL_OUTPUTS)
-    over = pass_over_product(outputs, card, dtype_of(evidence))
+    over = pass_over_gemm(outputs, card, dtype_of(evidence))
     yield Fact(expected.FUSED_PASS, over, ARITHMETIC, note=f"{outputs:,.0f} outputs on {card.title}")

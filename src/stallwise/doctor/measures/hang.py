@@ -96,7 +96,7 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
 
 def _named_missing(evidence: Evidence) -> Iterator[Fact]:
     """Ranks that a library names as not having come."""
-    for event in evidence.said("ranks-missing"):
+    for event in evidence.events_of("ranks-missing"):
         if ranks := event.word("ranks").strip(" ,"):
             names = [int(r) for r in re.findall(r"\d+", ranks)]
             yield Fact(
@@ -253,9 +253,9 @@ def _missing(calls: list[Call], stuck: list[Call], dumped: set[int], world: int)
             yield Fact(
                 hang.HANG_MISSING, _ranks(absent), recorded[0].source, _only(absent), len(absent), note="dumps lack it"
             )
-    heard = {rank for rank in waited | dumped if 0 <= rank < world}
-    few = 0 < world - len(heard) <= world // 2  # asked before a list is made: a log may claim any number of ranks
-    silent = [rank for rank in range(world) if rank not in heard] if few else []
+    reporting = {rank for rank in waited | dumped if 0 <= rank < world}
+    few = 0 < world - len(reporting) <= world // 2  # asked before a list is made: a log may claim any number of ranks
+    silent = [rank for rank in range(world) if rank not in reporting] if few else []
     if silent and all(c.rank >= 0 for c in stuck):
         yield Fact(hang.HANG_MISSING, _ranks(silent), stuck[0].source, _only(silent), len(silent), note="silent")
 

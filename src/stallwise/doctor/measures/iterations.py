@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from stallwise.doctor.measures._matrix_shapes import matrix_shapes
-from stallwise.doctor.measures._report import said
-from stallwise.doctor.measures._step_book import StepBook, book_of
+from stallwise.doctor.measures._report import step_fact
+from stallwise.doctor.measures._step_index import StepIndex, step_index
 from stallwise.doctor.measures._vocabulary import Work, few_rows
 from stallwise.evidence.catalog import step as catalog
 from stallwise.evidence.evidence import Item
@@ -21,15 +21,15 @@ MOST = 0.7  # of the matrix time
 
 def from_timeline(timeline: Timeline) -> Iterator[Item]:
     """What kind of iteration it is, and the time of matrix kernels with few rows."""
-    book = book_of(timeline)
-    if not len(book.view) or book.purposes.backward.total_s > 0:
+    index = step_index(timeline)
+    if not len(index.view) or index.purposes.backward.total_s > 0:
         return
-    at = np.flatnonzero((book.purposes.work == Work.GEMM) & book.inside & book.view.is_kernel)
+    at = np.flatnonzero((index.purposes.work == Work.GEMM) & index.inside & index.view.is_kernel)
     if not len(at):
         return
-    total = float(book.view.duration[at].sum())
-    kind = _from_marks(book)
-    shapes = matrix_shapes(book, at)
+    total = float(index.view.duration[at].sum())
+    kind = _from_marks(index)
+    shapes = matrix_shapes(index, at)
     few = 0.0
     if shapes is not None and np.isfinite(shapes.rows).any():
         few = float(shapes.seconds[np.nan_to_num(shapes.rows, nan=1e9) <= FEW_ROWS].sum())
@@ -38,23 +38,23 @@ def from_timeline(timeline: Timeline) -> Iterator[Item]:
     elif not kind:
         # Without shapes the library's choice of kernel tells: it takes narrow tiles only for few rows.
         names = timeline.names
-        narrow = np.array([few_rows(names[c]) for c in timeline.name[book.view.work[at]].tolist()])
-        few = float(book.view.duration[at][narrow].sum())
+        narrow = np.array([few_rows(names[c]) for c in timeline.name[index.view.work[at]].tolist()])
+        few = float(index.view.duration[at][narrow].sum())
         kind = "decode" if few > MOST * total else ""
     if kind == "decode":
-        few = max(few, total if book.windows.unit == "iteration" else few)
+        few = max(few, total if index.windows.unit == "iteration" else few)
     if kind:
-        yield said(book, catalog.ITERATION_KIND, kind)
-        yield said(book, catalog.DECODE_WEIGHT_TIME, few / book.steps)
-        attention = book.inside & book.view.is_kernel & (book.purposes.work == Work.ATTENTION)
-        yield said(book, catalog.DECODE_KV_TIME, float(book.view.duration[attention].sum()) / book.steps)
+        yield step_fact(index, catalog.ITERATION_KIND, kind)
+        yield step_fact(index, catalog.DECODE_WEIGHT_TIME, few / index.steps)
+        attention = index.inside & index.view.is_kernel & (index.purposes.work == Work.ATTENTION)
+        yield step_fact(index, catalog.DECODE_KV_TIME, float(index.view.duration[attention].sum()) / index.steps)
 
 
-def _from_marks(book: StepBook) -> str:
+def _from_marks(index: StepIndex) -> str:
     """vLLM and SGLang write the batch into the name: requests in prefill (context) and in decode (generation)."""
-    if book.windows.unit != "iteration" or not book.windows.labels:
+    if index.windows.unit != "iteration" or not index.windows.labels:
         return ""
-    kinds = {_kind(label) for label in book.windows.labels}
+    kinds = {_kind(label) for label in index.windows.labels}
     return kinds.pop() if len(kinds) == 1 else "mixed"
 
 

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from stallwise.doctor.measures._idle import Idle
 from stallwise.doctor.measures._replay_range import ranges_of
-from stallwise.doctor.measures._report import by_step, said
-from stallwise.doctor.measures._step_book import book_of
+from stallwise.doctor.measures._report import by_step, step_fact
+from stallwise.doctor.measures._step_index import step_index
 from stallwise.evidence.catalog import step as catalog
 from stallwise.evidence.evidence import Item
-from stallwise.evidence.ledger import Account, Ledger
+from stallwise.evidence.ledger import Category, Ledger
 from stallwise.evidence.timeline import Timeline
 
 IDLE_QUANTITIES = {
@@ -36,22 +36,22 @@ IDLE_QUANTITIES = {
 
 def from_timeline(timeline: Timeline) -> Iterator[Item]:
     """One ledger for the mean step, and each reason step by step."""
-    book = book_of(timeline)
-    if not len(book.view):
+    index = step_index(timeline)
+    if not len(index.view):
         return
-    accounts = book.accounts
-    seconds = {a: book.mean_s(accounts[a]) for a in Account if a in accounts}
+    categories = index.categories
+    seconds = {a: index.mean_s(categories[a]) for a in Category if a in categories}
     ranges = ranges_of(seconds)
-    yield Ledger(seconds, book.source, timeline.scope, book.steps, book.windows.unit, ranges=ranges)
-    yield said(book, catalog.BUSY_TIME, book.mean_s(book.busy))
-    yield said(book, catalog.COMPUTE_TIME, book.mean_s(book.compute))
-    yield said(book, catalog.EXPOSED_COMMUNICATION, book.mean_s(book.exposed_communication))
-    yield said(book, catalog.EXPOSED_COPY, book.mean_s(accounts[Account.COPY] & book.busy))
+    yield Ledger(seconds, index.source, timeline.scope, index.steps, index.windows.unit, ranges=ranges)
+    yield step_fact(index, catalog.BUSY_TIME, index.mean_s(index.busy))
+    yield step_fact(index, catalog.COMPUTE_TIME, index.mean_s(index.compute))
+    yield step_fact(index, catalog.EXPOSED_COMMUNICATION, index.mean_s(index.exposed_communication))
+    yield step_fact(index, catalog.EXPOSED_COPY, index.mean_s(categories[Category.COPY] & index.busy))
     for reason, quantity in IDLE_QUANTITIES.items():
-        spans = book.idle.get(reason)
+        spans = index.idle.get(reason)
         if reason is Idle.CHECKPOINT:
-            spans = accounts[Account.CHECKPOINT]
-        values = book.per_step(spans)
-        yield said(book, quantity, float(values.mean()), low=float(values.min()), high=float(values.max()))
+            spans = categories[Category.CHECKPOINT]
+        values = index.per_step(spans)
+        yield step_fact(index, quantity, float(values.mean()), low=float(values.min()), high=float(values.max()))
         if spans.total_s > 0:
-            yield by_step(book, quantity, values)
+            yield by_step(index, quantity, values)

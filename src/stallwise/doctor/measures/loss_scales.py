@@ -19,7 +19,7 @@ FLOOR = 0.5  # below the smallest scale that scalers go to: they stop at one
 def from_evidence(evidence: Evidence) -> Iterator[Item]:
     """A series for each file, and how many steps were skipped."""
     files: dict[str, list[Event]] = defaultdict(list)
-    for event in evidence.said("loss-scale-overflow", "loss-scale-floor"):
+    for event in evidence.events_of("loss-scale-overflow", "loss-scale-floor"):
         files[event.source.file].append(event)
     for file, events in files.items():
         scales: list[float] = []

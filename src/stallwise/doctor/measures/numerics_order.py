@@ -73,19 +73,19 @@ def _away(series: Series, factor: float) -> tuple[Values, NDArray[np.bool_]]:
     values, length = series.values.tolist(), len(series.values)
     steps = np.abs(np.diff(series.values[np.isfinite(series.values)]))
     of_all = float(np.median(steps)) / STEP_TO_SIGMA if len(steps) else 0.0
-    calm_ratio, calm_away = _judged_at_once(series.values, factor, of_all)
-    leaving = np.flatnonzero(calm_away | ~np.isfinite(series.values)).tolist()
+    usual_ratio, usual_away = _judged_at_once(series.values, factor, of_all)
+    leaving = np.flatnonzero(usual_away | ~np.isfinite(series.values)).tolist()
     ratio: list[float] = []
     away: list[bool] = []
     places: list[int] = []  # of usual values, the values, and the jump to each from the one before
     usual: list[float] = []
     jumps: list[float] = []
-    calm = 0  # usual values before the next one without a break
+    usual_run = 0  # usual values before the next one without a break
     while (at := len(ratio)) < length:
-        place = bisect_left(leaving, at) if calm > WINDOW else len(leaving)
+        place = bisect_left(leaving, at) if usual_run > WINDOW else len(leaving)
         until = leaving[place] if place < len(leaving) else length
-        if calm > WINDOW and until > at:
-            ratio += calm_ratio[at:until].tolist()
+        if usual_run > WINDOW and until > at:
+            ratio += usual_ratio[at:until].tolist()
             away += [False] * (until - at)
             places, usual = list(range(until - WINDOW, until)), values[until - WINDOW : until]
             jumps = [0.0, *(abs(b - a) for a, b in pairwise(usual))]
@@ -95,7 +95,7 @@ def _away(series: Series, factor: float) -> tuple[Values, NDArray[np.bool_]]:
         found, left = _judged(value, usual[first:][-LATEST:], jumps[first + 1 :], factor, of_all)
         ratio.append(found)
         away.append(left)
-        calm = 0 if left else calm + 1
+        usual_run = 0 if left else usual_run + 1
         if not left:
             jumps.append(abs(value - usual[-1]) if usual else 0.0)
             usual.append(value)
@@ -193,10 +193,10 @@ def _comes_back(loss: Series, steps: list[float]) -> list[bool]:
     x, values = loss.x[order], loss.values[order]
     known = x == x
     x, values = x[known], values[known]
-    back, told = [], values.tolist()
+    back, listed_values = [], values.tolist()
     for first, last in zip(np.searchsorted(x, steps), np.searchsorted(x, steps, "right"), strict=True):
-        before = [v for v in told[max(first - 40, 0) : first] if math.isfinite(v)]
-        after = told[last : last + 20]
+        before = [v for v in listed_values[max(first - 40, 0) : first] if math.isfinite(v)]
+        after = listed_values[last : last + 20]
         whole = bool(before) and bool(after) and all(map(math.isfinite, after))
         back.append(whole and min(after) <= _middle(before) * 1.05)
     return back

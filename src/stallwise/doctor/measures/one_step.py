@@ -29,11 +29,11 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
 def _step_times(evidence: Evidence) -> Iterator[Fact]:
     for scope in dict.fromkeys(x.scope for x in evidence.ledgers):
         ledger = run_ledger(evidence, scope)
-        told = [f for f in evidence.all(catalog.STEP_TIME) if f.scope == scope]
-        if ledger is None or ledger.unit not in STEPS or not told or not ledger.whole_s > 0:
+        step_times = [f for f in evidence.all(catalog.STEP_TIME) if f.scope == scope]
+        if ledger is None or ledger.unit not in STEPS or not step_times or not ledger.whole_s > 0:
             continue
-        if abs(told[-1].number / ledger.whole_s - 1.0) > SAME:
-            yield replace(told[-1], value=ledger.whole_s, source=ledger.source, low=None, high=None)
+        if abs(step_times[-1].number / ledger.whole_s - 1.0) > SAME:
+            yield replace(step_times[-1], value=ledger.whole_s, source=ledger.source, low=None, high=None)
 
 
 def _gains(evidence: Evidence) -> Iterator[Fact]:

@@ -15,7 +15,7 @@ from stallwise.evidence.catalog import step as s
 from stallwise.evidence.catalog import workers as q
 from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import WHOLE, Fact, Note, Scope, Source, Table
-from stallwise.evidence.ledger import Account, Ledger
+from stallwise.evidence.ledger import Category, Ledger
 from stallwise.evidence.operations import COLLECTIVES, COMMUNICATION, KIND, PASSES, Work
 from stallwise.physics.sim.job.attribution import Attribution, Share, attribute
 from stallwise.physics.sim.job.clocks import Clocks, align
@@ -187,8 +187,8 @@ class _Facts:
         whole = self.attribution.step_s
         compute = min(float(job.work_s[work][:, here].sum(axis=0).mean()) / stages, whole)
         moving = min(self._sync_s() + exposed_transfers_s(job), whole - compute)
-        rest = Account.BUBBLE if stages > 1 else Account.HOST_WAIT
-        seconds = {Account.COMPUTE: compute, Account.COMMUNICATION: moving, rest: whole - compute - moving}
+        rest = Category.BUBBLE if stages > 1 else Category.HOST_WAIT
+        seconds = {Category.COMPUTE: compute, Category.COMMUNICATION: moving, rest: whole - compute - moving}
         return Ledger(seconds, self.source, samples=len(grid.steps))
 
     def _bubble(self) -> Iterator[Fact]:

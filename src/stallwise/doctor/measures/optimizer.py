@@ -10,9 +10,9 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from stallwise.doctor.measures._report import said
+from stallwise.doctor.measures._report import step_fact
 from stallwise.doctor.measures._spans import Spans
-from stallwise.doctor.measures._step_book import StepBook, book_of
+from stallwise.doctor.measures._step_index import StepIndex, step_index
 from stallwise.evidence.catalog import step as catalog
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.timeline import Timeline
@@ -30,38 +30,38 @@ _MANY_TENSORS = (
 
 def from_timeline(timeline: Timeline) -> Iterator[Item]:
     """Facts about the optimizer's part of a step, and about updates beside it."""
-    book = book_of(timeline)
-    mine = book.inside & book.purposes.in_optimizer
+    index = step_index(timeline)
+    mine = index.inside & index.purposes.in_optimizer
     if mine.any():
-        view = book.view
-        phase = _phase(book, mine)
+        view = index.view
+        phase = _phase(index, mine)
         many = np.array([any(w in n for w in _MANY_TENSORS) for n in timeline.names])[timeline.name[view.work]]
         seconds = float(view.duration[mine].sum())
-        yield said(book, catalog.OPTIMIZER_KERNELS, float(mine.sum()) / book.steps)
-        yield said(book, catalog.OPTIMIZER_SPAN, phase.total_s / book.steps)
-        yield said(book, catalog.OPTIMIZER_IDLE, (phase - book.busy).total_s / book.steps)
-        yield said(
-            book, catalog.OPTIMIZER_FUSED_SHARE, float(view.duration[mine & many].sum()) / seconds if seconds else 0.0
+        yield step_fact(index, catalog.OPTIMIZER_KERNELS, float(mine.sum()) / index.steps)
+        yield step_fact(index, catalog.OPTIMIZER_SPAN, phase.total_s / index.steps)
+        yield step_fact(index, catalog.OPTIMIZER_IDLE, (phase - index.busy).total_s / index.steps)
+        yield step_fact(
+            index, catalog.OPTIMIZER_FUSED_SHARE, float(view.duration[mine & many].sum()) / seconds if seconds else 0.0
         )
-    yield from _walked(book)
+    yield from _walked(index)
 
 
-def _walked(book: StepBook) -> Iterator[Item]:
-    walked = book.inside & book.walked
+def _walked(index: StepIndex) -> Iterator[Item]:
+    walked = index.inside & index.walked
     if not walked.any():
         return
-    phase = _phase(book, walked)
-    yield said(book, catalog.WALKED_KERNELS, float(walked.sum()) / book.steps)
-    yield said(book, catalog.WALKED_SPAN, phase.total_s / book.steps)
-    yield said(book, catalog.WALKED_IDLE, (phase - book.busy).total_s / book.steps)
+    phase = _phase(index, walked)
+    yield step_fact(index, catalog.WALKED_KERNELS, float(walked.sum()) / index.steps)
+    yield step_fact(index, catalog.WALKED_SPAN, phase.total_s / index.steps)
+    yield step_fact(index, catalog.WALKED_IDLE, (phase - index.busy).total_s / index.steps)
 
 
-def _phase(book: StepBook, mine: NDArray[np.bool_]) -> Spans:
+def _phase(index: StepIndex, mine: NDArray[np.bool_]) -> Spans:
     """From the first to the last of this work in each step."""
-    view = book.view
-    step = np.clip(np.searchsorted(book.windows.device, view.start[mine], side="right") - 1, 0, book.steps - 1)
-    first = np.full(book.steps, np.inf)
-    last = np.full(book.steps, -np.inf)
+    view = index.view
+    step = np.clip(np.searchsorted(index.windows.device, view.start[mine], side="right") - 1, 0, index.steps - 1)
+    first = np.full(index.steps, np.inf)
+    last = np.full(index.steps, -np.inf)
     np.minimum.at(first, step, view.start[mine])
     np.maximum.at(last, step, view.end[mine])
     here = last > first

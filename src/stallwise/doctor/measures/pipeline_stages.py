@@ -36,9 +36,9 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
             yield from _stage_facts(times, table.source)
             yield from _replayed(evidence, times, table)
             return
-    told = {f.scope.stage: f.number for f in evidence.all(stated.STAGE_TIME) if f.scope.stage is not None}
-    if len(told) >= 2:
-        yield from _stage_facts({int(s): t for s, t in told.items()}, evidence.all(stated.STAGE_TIME)[0].source)
+    stage_times = {f.scope.stage: f.number for f in evidence.all(stated.STAGE_TIME) if f.scope.stage is not None}
+    if len(stage_times) >= 2:
+        yield from _stage_facts({int(s): t for s, t in stage_times.items()}, evidence.all(stated.STAGE_TIME)[0].source)
         return
     yield from _from_traces(evidence.table(COLLECTIVES), step_time_s(evidence))
 
@@ -89,7 +89,7 @@ class _Rank:
     table: Table
 
 
-def _from_traces(tables: list[Table], told_s: float) -> Iterator[Item]:
+def _from_traces(tables: list[Table], answer_step_s: float) -> Iterator[Item]:
     ranks = [found for table in tables if table.scope.rank is not None and (found := _one(table)) is not None]
     if len(ranks) < 2:
         return
@@ -98,7 +98,7 @@ def _from_traces(tables: list[Table], told_s: float) -> Iterator[Item]:
         return
     source = Source(f"{len(ranks)} ranks", f"{len(stages)} stages by their hand-offs")
     yield from _stage_facts({s: float(np.median([r.compute_s for r in of])) for s, of in stages.items()}, source)
-    step_s = told_s if told_s > 0 else float(np.median([r.step_s for r in ranks]))
+    step_s = answer_step_s if answer_step_s > 0 else float(np.median([r.step_s for r in ranks]))
     idle = [1 - (r.compute_s + r.moving_s) / r.step_s for r in ranks if r.step_s > 0]
     yield Fact(q.PIPELINE_IDLE, max(float(np.mean(idle)), 0.0), source, samples=len(idle))
     yield Fact(q.JOB_STEP, step_s, source)

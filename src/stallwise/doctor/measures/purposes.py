@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from stallwise.doctor.measures._report import said
-from stallwise.doctor.measures._step_book import book_of
+from stallwise.doctor.measures._report import step_fact
+from stallwise.doctor.measures._step_index import step_index
 from stallwise.doctor.measures._vocabulary import Work
 from stallwise.evidence.catalog import step as catalog
 from stallwise.evidence.evidence import Item
@@ -30,11 +30,11 @@ TIMES = {
 
 def from_timeline(timeline: Timeline) -> Iterator[Item]:
     """Seconds a step by purpose."""
-    book = book_of(timeline)
-    if not len(book.view):
+    index = step_index(timeline)
+    if not len(index.view):
         return
-    kernels = book.inside & book.view.is_kernel
-    work, duration = book.purposes.work[kernels], book.view.duration[kernels]
-    seconds = np.bincount(work, weights=duration, minlength=len(Work)) / book.steps
+    kernels = index.inside & index.view.is_kernel
+    work, duration = index.purposes.work[kernels], index.view.duration[kernels]
+    seconds = np.bincount(work, weights=duration, minlength=len(Work)) / index.steps
     for quantity, works in TIMES.items():
-        yield said(book, quantity, float(sum(seconds[w] for w in works)))
+        yield step_fact(index, quantity, float(sum(seconds[w] for w in works)))

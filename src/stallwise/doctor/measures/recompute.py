@@ -11,9 +11,9 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from stallwise.doctor.measures._report import said
+from stallwise.doctor.measures._report import step_fact
 from stallwise.doctor.measures._spans import NOTHING, Spans
-from stallwise.doctor.measures._step_book import StepBook, book_of
+from stallwise.doctor.measures._step_index import StepIndex, step_index
 from stallwise.doctor.measures._vocabulary import Host
 from stallwise.evidence.catalog import step as catalog
 from stallwise.evidence.evidence import Item
@@ -43,7 +43,7 @@ FORWARD_ONLY = (
     "aten::native_layer_norm",
     "aten::_fused_rms_norm",
 )
-PRODUCTS = ("aten::linear", "aten::matmul", "aten::conv1d", "aten::conv2d", "aten::conv3d", "aten::convolution")
+GEMM_OPERATORS = ("aten::linear", "aten::matmul", "aten::conv1d", "aten::conv2d", "aten::conv3d", "aten::convolution")
 MIN_KINDS = 2  # a custom backward may call matmul; a repeated forward pass also repeats norms and activations
 SEVERAL_FORWARDS = (
     1.5  # forward products per backward product: frozen parts lack some gradients, whole extra passes double it
@@ -54,34 +54,34 @@ _GRADIENT = ("MmBackward", "AddmmBackward", "BmmBackward", "LinearBackward", "Co
 
 def from_timeline(timeline: Timeline) -> Iterator[Item]:
     """Repeated and unused forward work, and the number of backward passes."""
-    book = book_of(timeline)
-    view, purposes = book.view, book.purposes
+    index = step_index(timeline)
+    view, purposes = index.view, index.purposes
     if not len(view) or not len(view.tree):
         return
     names = timeline.name[view.tree.row]
     forward = np.isin(names, [i for i, n in enumerate(timeline.names) if n in FORWARD_ONLY])
     backward = purposes.operator_in_backward
     optimizer = purposes.in_optimizer
-    first_pass = book.inside & view.is_kernel & ~purposes.in_backward & ~optimizer & ~purposes.communication
+    first_pass = index.inside & view.is_kernel & ~purposes.in_backward & ~optimizer & ~purposes.communication
     forward_s = float(view.duration[first_pass].sum())
-    yield said(book, catalog.FORWARD_TIME, forward_s / book.steps)
-    yield from _repeated(book, forward & backward, forward & ~backward, forward_s)
-    passes = _passes(book)
+    yield step_fact(index, catalog.FORWARD_TIME, forward_s / index.steps)
+    yield from _repeated(index, forward & backward, forward & ~backward, forward_s)
+    passes = _passes(index)
     if passes:
-        yield said(book, catalog.MICROBATCHES, passes)
-    yield from _unused(book, names, backward)
+        yield step_fact(index, catalog.MICROBATCHES, passes)
+    yield from _unused(index, names, backward)
 
 
-def repeated_spans(book: StepBook) -> Spans:
+def repeated_spans(index: StepIndex) -> Spans:
     """When the host runs forward operators again inside the backward pass: from the begin of the engine's node that asked for
     them to what the node does afterwards."""
-    view, t = book.view, book.timeline
+    view, t = index.view, index.timeline
     tree = view.tree
     if not len(tree):
         return NOTHING
     names = t.name[tree.row]
     forward = np.isin(names, [i for i, n in enumerate(t.names) if n in FORWARD_ONLY])
-    again = forward & book.purposes.operator_in_backward
+    again = forward & index.purposes.operator_in_backward
     if len(np.unique(names[again])) < MIN_KINDS:
         return NOTHING
     under = np.where(tree.parent >= 0, tree.parent, 0)
@@ -89,12 +89,12 @@ def repeated_spans(book: StepBook) -> Spans:
     node, place = np.unique(tree.parent[top], return_inverse=True)
     last = np.full(len(node), -np.inf)
     np.maximum.at(last, place, t.end_s[tree.row[top]])
-    return Spans.of(t.start_s[tree.row[node]], _next_under(book, node, last))
+    return Spans.of(t.start_s[tree.row[node]], _next_under(index, node, last))
 
 
-def _next_under(book: StepBook, node: NDArray[np.int64], after_s: NDArray[np.float64]) -> NDArray[np.float64]:
+def _next_under(index: StepIndex, node: NDArray[np.int64], after_s: NDArray[np.float64]) -> NDArray[np.float64]:
     """When each of these operators calls its next one after a moment; the moment itself where it calls none."""
-    tree, t = book.view.tree, book.timeline
+    tree, t = index.view.tree, index.timeline
     child = np.flatnonzero(np.isin(tree.parent, node))
     if not len(child):
         return after_s
@@ -106,21 +106,21 @@ def _next_under(book: StepBook, node: NDArray[np.int64], after_s: NDArray[np.flo
     return np.where(np.isfinite(found), found, after_s)
 
 
-def _repeated(book: StepBook, again: NDArray[np.bool_], once: NDArray[np.bool_], forward_s: float) -> Iterator[Item]:
-    view, t = book.view, book.timeline
+def _repeated(index: StepIndex, again: NDArray[np.bool_], once: NDArray[np.bool_], forward_s: float) -> Iterator[Item]:
+    view, t = index.view, index.timeline
     kinds = len(np.unique(t.name[view.tree.row][again]))
     if kinds < MIN_KINDS:
-        yield said(book, catalog.RECOMPUTE_TIME, 0.0, low=0.0, high=0.0)
+        yield step_fact(index, catalog.RECOMPUTE_TIME, 0.0, low=0.0, high=0.0)
         return
-    known = book.inside & (view.operator >= 0)
+    known = index.inside & (view.operator >= 0)
     at = np.maximum(view.operator, 0)
     repeated_s = float(view.duration[known & view.tree.inherited(again)[at]].sum())
-    seen_s = float(view.duration[known & view.tree.inherited(once)[at] & ~book.purposes.in_backward].sum())
+    seen_s = float(view.duration[known & view.tree.inherited(once)[at] & ~index.purposes.in_backward].sum())
     # Residual adds, casts and reshapes between those operators repeat too; the forward pass tells their share.
     scale = min(max(forward_s / seen_s, 1.0), 2.0) if seen_s > 0 else 1.0
-    steps = book.steps
-    yield said(
-        book,
+    steps = index.steps
+    yield step_fact(
+        index,
         catalog.RECOMPUTE_TIME,
         repeated_s * (1 + scale) / 2 / steps,
         low=repeated_s / steps,
@@ -128,53 +128,53 @@ def _repeated(book: StepBook, again: NDArray[np.bool_], once: NDArray[np.bool_],
     )
 
 
-def _passes(book: StepBook) -> float:
+def _passes(index: StepIndex) -> float:
     """Backward passes a step: the engine runs each node of the loss once a pass."""
-    t = book.timeline
+    t = index.timeline
     rows = t.rows(Kind.CPU_OP, Kind.ANNOTATION)
     engine = np.array(["autograd::engine::evaluate_function" in n for n in t.names])
     rows = rows[engine[t.name[rows]]]
-    lo, hi = book.windows.host[0], book.windows.host[-1]
+    lo, hi = index.windows.host[0], index.windows.host[-1]
     rows = rows[(t.start_s[rows] >= lo) & (t.start_s[rows] < hi)]
     if not len(rows):
         return 0.0
     count = np.bincount(t.name[rows])
     least = float(count[count > 0].min())
-    return max(1.0, round(least / book.steps))
+    return max(1.0, round(least / index.steps))
 
 
-def _unused(book: StepBook, names: NDArray[np.int32], backward: NDArray[np.bool_]) -> Iterator[Item]:
+def _unused(index: StepIndex, names: NDArray[np.int32], backward: NDArray[np.bool_]) -> Iterator[Item]:
     """Named evaluation, or more forward products than gradients can account for."""
-    view, t = book.view, book.timeline
+    view, t = index.view, index.timeline
     named = view.ranges(Host.EVALUATION, Kind.ANNOTATION)
-    launched_in = named.contains(view.launch_start) & book.inside & view.launched
+    launched_in = named.contains(view.launch_start) & index.inside & view.launched
     if launched_in.any():
         rows = t.rows(Kind.ANNOTATION)
         rows = rows[(view.range_flags[t.name[rows]] & int(Host.EVALUATION)) != 0]
         device = Spans.of(view.start[launched_in], view.end[launched_in])
-        yield said(book, catalog.EVALUATION_NAMED, t.text(int(rows[0])))
-        yield said(book, catalog.EVALUATION_TIME, book.mean_s(device))
+        yield step_fact(index, catalog.EVALUATION_NAMED, t.text(int(rows[0])))
+        yield step_fact(index, catalog.EVALUATION_TIME, index.mean_s(device))
         return
     root = view.tree.parent < 0
-    product = np.isin(names, [i for i, n in enumerate(t.names) if n in PRODUCTS])
+    gemm = np.isin(names, [i for i, n in enumerate(t.names) if n in GEMM_OPERATORS])
     # Count the outermost product operator only: linear calls matmul calls mm.
-    under = view.tree.inherited(product)
-    top = product & (root | ~under[np.maximum(view.tree.parent, 0)])
+    under = view.tree.inherited(gemm)
+    top = gemm & (root | ~under[np.maximum(view.tree.parent, 0)])
     gradient = np.array([any(g in n for g in _GRADIENT) and "evaluate_function" in n for n in t.names])
     engine = t.rows(Kind.CPU_OP, Kind.ANNOTATION)
     engine = engine[gradient[t.name[engine]]]
     first_pass: NDArray[np.bool_] = top & ~backward
-    forwards = _by_step(book, t.start_s[view.tree.row[first_pass]])
-    gradients = _by_step(book, t.start_s[engine])
+    forwards = _by_step(index, t.start_s[view.tree.row[first_pass]])
+    gradients = _by_step(index, t.start_s[engine])
     extra = (gradients > 0) & (forwards > SEVERAL_FORWARDS * gradients)
     if extra.any():
         # The forward work of a step, less the part that its gradients account for.
-        forward = book.inside & view.is_kernel & ~book.purposes.in_backward & ~book.purposes.in_optimizer
-        spent = np.histogram(view.start[forward], bins=book.windows.device, weights=view.duration[forward])[0]
+        forward = index.inside & view.is_kernel & ~index.purposes.in_backward & ~index.purposes.in_optimizer
+        spent = np.histogram(view.start[forward], bins=index.windows.device, weights=view.duration[forward])[0]
         unused = np.where(extra, spent * (1.0 - gradients / np.maximum(forwards, 1.0)), 0.0)
-        yield said(book, catalog.EVALUATION_TIME, float(unused.mean()))
+        yield step_fact(index, catalog.EVALUATION_TIME, float(unused.mean()))
 
 
-def _by_step(book: StepBook, time_s: NDArray[np.float64]) -> NDArray[np.float64]:
+def _by_step(index: StepIndex, time_s: NDArray[np.float64]) -> NDArray[np.float64]:
     """How many of these moments lie in each of the host's steps."""
-    return np.histogram(time_s, bins=book.windows.host)[0].astype(np.float64)
+    return np.histogram(time_s, bins=index.windows.host)[0].astype(np.float64)

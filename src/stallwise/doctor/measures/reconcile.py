@@ -9,22 +9,22 @@ from stallwise.evidence.catalog import change, run, stages
 from stallwise.evidence.catalog import step as traced
 from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import Fact, Scope
-from stallwise.evidence.ledger import Account, Ledger
+from stallwise.evidence.ledger import Category, Ledger
 from stallwise.readers.text.entries import entries
 
 ORDER = -4  # after what a trace or a record tells, before what builds on the facts of a step
 SLACK = 1.05  # parts that add up to more than the whole by rounding
 WHOLE_STEP = {stages.FORWARD.name, stages.BACKWARD.name, stages.OPTIMIZER.name}
-ACCOUNTS = {
-    run.DATA_TIME.name: Account.INPUT_WAIT, stages.BATCH_WAIT.name: Account.INPUT_WAIT, stages.H2D.name: Account.COPY,
-    stages.FORWARD.name: Account.COMPUTE, stages.BACKWARD.name: Account.COMPUTE, stages.OPTIMIZER.name: Account.COMPUTE,
-    stages.GRADIENT_SYNC.name: Account.COMMUNICATION, stages.CHECKPOINT.name: Account.CHECKPOINT,
-    run.SYNC_TIME.name: Account.HOST_WAIT,
+CATEGORIES = {
+    run.DATA_TIME.name: Category.INPUT_WAIT, stages.BATCH_WAIT.name: Category.INPUT_WAIT, stages.H2D.name: Category.COPY,
+    stages.FORWARD.name: Category.COMPUTE, stages.BACKWARD.name: Category.COMPUTE, stages.OPTIMIZER.name: Category.COMPUTE,
+    stages.GRADIENT_SYNC.name: Category.COMMUNICATION, stages.CHECKPOINT.name: Category.CHECKPOINT,
+    run.SYNC_TIME.name: Category.HOST_WAIT,
 }  # fmt: skip
-TOLD = {
-    Account.INPUT_WAIT: traced.INPUT_WAIT, Account.COMMUNICATION: traced.EXPOSED_COMMUNICATION,
-    Account.CHECKPOINT: traced.CHECKPOINT_WAIT, Account.COPY: traced.EXPOSED_COPY, Account.HOST_WAIT: traced.SYNC_WAIT,
-    Account.COMPUTE: traced.COMPUTE_TIME,
+QUANTITY_OF = {
+    Category.INPUT_WAIT: traced.INPUT_WAIT, Category.COMMUNICATION: traced.EXPOSED_COMMUNICATION,
+    Category.CHECKPOINT: traced.CHECKPOINT_WAIT, Category.COPY: traced.EXPOSED_COPY, Category.HOST_WAIT: traced.SYNC_WAIT,
+    Category.COMPUTE: traced.COMPUTE_TIME,
 }  # fmt: skip
 
 
@@ -63,17 +63,17 @@ def _ledger(evidence: Evidence, parts: list[Fact]) -> Iterator[Item]:
     staged = [p for p in parts if p.quantity.name.startswith("stage.")]
     if evidence.ledgers or evidence.all(stages.ON_DEVICE) or len(staged) < 2:
         return
-    seconds: dict[Account, float] = defaultdict(float)
+    seconds: dict[Category, float] = defaultdict(float)
     for part in parts:
-        if part.quantity.name in ACCOUNTS:
-            seconds[ACCOUNTS[part.quantity.name]] += part.number
+        if part.quantity.name in CATEGORIES:
+            seconds[CATEGORIES[part.quantity.name]] += part.number
     whole = evidence.get(run.STEP_TIME, run=None)
     total = sum(seconds.values())
     step_s = max(whole.number if whole is not None else total, total)
-    seconds[Account.OTHER] = step_s - total
+    seconds[Category.OTHER] = step_s - total
     source, samples = staged[0].source, min(p.samples for p in parts)
     yield Ledger(dict(seconds), source, samples=samples)
     yield Fact(traced.STEP_TIME, step_s, source, samples=samples)
-    for account, quantity in TOLD.items():
-        if account in seconds:
-            yield Fact(quantity, seconds[account], source, samples=samples)
+    for category, quantity in QUANTITY_OF.items():
+        if category in seconds:
+            yield Fact(quantity, seconds[category], source, samples=samples)

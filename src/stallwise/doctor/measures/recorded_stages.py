@@ -16,7 +16,7 @@ from stallwise.evidence.catalog import job, run, stages
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import WHOLE, Fact, Scope, Series, Source
-from stallwise.evidence.ledger import Account, Ledger
+from stallwise.evidence.ledger import Category, Ledger
 from stallwise.evidence.quantity import Quantity
 
 ORDER = -5  # before what builds on the facts of a step
@@ -34,7 +34,7 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
         for series in evidence.series(run.STEP_TIME)
         if evidence.get(stages.ON_DEVICE, rank=series.scope.rank) is not None and len(series.values)
     ]
-    if any(ledger.samples and ledger.seconds.get(Account.COMPUTE, 0.0) > 0 for ledger in evidence.ledgers):
+    if any(ledger.samples and ledger.seconds.get(Category.COMPUTE, 0.0) > 0 for ledger in evidence.ledgers):
         yield from _clean_step(evidence)
         yield from _names_for_silence(evidence, recorded)
         return  # a trace has told the rest already, and finer
@@ -60,7 +60,7 @@ def _names_for_silence(evidence: Evidence, recorded: list[Series]) -> Iterator[I
         collecting = float(_values(evidence, stages.COLLECTION, steps.scope, count).mean())
         saving = _values(evidence, stages.CHECKPOINT, steps.scope, count)
         if collecting > EXPLAINED * silent_s > 0:
-            yield Fact(s.SILENT_SUSPECT, "garbage collection", source, samples=count)
+            yield Fact(s.SILENT_REASON, "garbage collection", source, samples=count)
         elif saving.any() and silent_s > 0:
             yield Fact(s.CHECKPOINT_WAIT, float(saving.mean()), source, samples=count)
             yield Series(s.CHECKPOINT_WAIT, steps.x, saving, source)
@@ -79,21 +79,21 @@ def _rank(evidence: Evidence, steps: Series, scope: Scope) -> Iterator[Item]:
     sync = by_stage[stages.GRADIENT_SYNC.name]
     collecting = np.minimum(by_stage[stages.COLLECTION.name], by_stage[stages.SIDE.name])
     silent = np.maximum(by_stage[stages.SIDE.name] - saving - evaluating - collecting, 0.0)
-    accounts = {
-        Account.COMPUTE: compute + evaluating,
-        Account.INPUT_WAIT: wait,
-        Account.COPY: copy,
-        Account.COMMUNICATION: sync,
-        Account.CHECKPOINT: saving,
+    categories = {
+        Category.COMPUTE: compute + evaluating,
+        Category.INPUT_WAIT: wait,
+        Category.COPY: copy,
+        Category.COMMUNICATION: sync,
+        Category.CHECKPOINT: saving,
         # On the device's clock, what no stage covers may be work that was launched between two stages.
-        Account.HOST_WAIT: collecting if on_device else collecting + silent,
+        Category.HOST_WAIT: collecting if on_device else collecting + silent,
     }
-    seconds = {account: float(values.mean()) for account, values in accounts.items()}
+    seconds = {category: float(values.mean()) for category, values in categories.items()}
     # Device events and the host's clock differ by a little; what is left over is other, and never negative.
-    seconds[Account.OTHER] = max(float(steps.values.mean()) - sum(seconds.values()), 0.0)
-    if on_device and silent.mean() > seconds[Account.OTHER]:
+    seconds[Category.OTHER] = max(float(steps.values.mean()) - sum(seconds.values()), 0.0)
+    if on_device and silent.mean() > seconds[Category.OTHER]:
         # A host that runs ahead waits in few steps for what all of them queued: only the sum of many steps is the device's.
-        silent = silent * (seconds[Account.OTHER] / float(silent.mean()))
+        silent = silent * (seconds[Category.OTHER] / float(silent.mean()))
     count = len(steps.values)
     yield Ledger(seconds, source, scope, count)
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from stallwise.doctor.measures._operators import OperatorTree
 from stallwise.doctor.measures._spans import Spans
-from stallwise.doctor.measures._step_book import StepBook, book_of
+from stallwise.doctor.measures._step_index import StepIndex, step_index
 from stallwise.doctor.measures._vocabulary import Work
 from stallwise.evidence.catalog import recording as r
 from stallwise.evidence.evidence import Item
@@ -29,20 +29,20 @@ MATRIX = (Work.GEMM, Work.CONV, Work.ATTENTION)
 
 def from_timeline(timeline: Timeline) -> Iterator[Item]:
     """Facts of the whole recording, whatever its steps are."""
-    book = book_of(timeline)
-    if not len(book.view):
+    index = step_index(timeline)
+    if not len(index.view):
         yield from _of_host(timeline)
         return
-    view = book.view
-    told_s = (
+    view = index.view
+    times = (
         timeline.recorded or timeline
     )  # the file's own times, the profiler's cost included: it is the file that is told of
-    start, end = told_s.start_s[view.work], told_s.end_s[view.work]
-    first_s, last_s, begin_s = float(start.min()), float(end.max()), float(told_s.start_s.min())
-    length_s = float(told_s.end_s.max()) - begin_s
+    start, end = times.start_s[view.work], times.end_s[view.work]
+    first_s, last_s, begin_s = float(start.min()), float(end.max()), float(times.start_s.min())
+    length_s = float(times.end_s.max()) - begin_s
     busy_s = Spans.of(start, end).total_s
-    steps_s = float(book.windows.device[-1] - book.windows.device[0])
-    told = {
+    steps_s = float(index.windows.device[-1] - index.windows.device[0])
+    sums = {
         r.LENGTH: length_s,
         r.STEPS_SHARE: min(steps_s / length_s, 1.0) if length_s > 0 else 1.0,
         r.DEVICE_SPAN: last_s - first_s,
@@ -53,21 +53,21 @@ def from_timeline(timeline: Timeline) -> Iterator[Item]:
     }
     if view.gpu is None and view.gpu_name:
         yield Fact(r.UNKNOWN_CARD, view.gpu_name, timeline.source, timeline.scope)
-    for quantity, value in (told | _copies(book)).items():
+    for quantity, value in (sums | _copies(index)).items():
         yield Fact(quantity, value, timeline.source, timeline.scope)
 
 
-def _copies(book: StepBook) -> dict[Quantity, float]:
+def _copies(index: StepIndex) -> dict[Quantity, float]:
     """Copies over the bus: in all, and what comes before the first matrix product, which is the model's upload."""
-    view, t = book.view, book.timeline
-    crosses = book.purposes.crosses_bus
+    view, t = index.view, index.timeline
+    crosses = index.purposes.crosses_bus
     size = np.nan_to_num(t.size_bytes[view.work])
-    matrix = np.isin(book.purposes.work, [int(w) for w in MATRIX])
+    matrix = np.isin(index.purposes.work, [int(w) for w in MATRIX])
     found: dict[Quantity, float] = {
         r.COPY_TIME: float(view.duration[crosses].sum()),
         r.COPY_BYTES: float(size[crosses].sum()),
     }
-    found[r.READ_BACK_TIME] = float(view.duration[book.purposes.to_host].sum())
+    found[r.READ_BACK_TIME] = float(view.duration[index.purposes.to_host].sum())
     if matrix.any():
         before = crosses & (view.start < float(view.start[matrix].min()))
         found |= {r.UPLOAD_TIME: float(view.duration[before].sum()), r.UPLOAD_BYTES: float(size[before].sum())}

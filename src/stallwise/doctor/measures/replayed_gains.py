@@ -9,7 +9,7 @@ import numpy as np
 from stallwise.doctor.measures._changes import playable
 from stallwise.doctor.measures._device_changes import DEVICE_CHANGES, device_gains
 from stallwise.doctor.measures._replay_range import won_range_s
-from stallwise.doctor.measures._report import said
+from stallwise.doctor.measures._report import step_fact
 from stallwise.evidence.catalog import gains
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Series
@@ -27,20 +27,22 @@ def from_timeline(timeline: Timeline) -> Iterator[Item]:
     replays = playable(timeline)
     if replays is None:
         return
-    book, unchanged = replays.book, replays.unchanged_s
+    index, unchanged = replays.index, replays.unchanged_s
     won_by = {name: won for name, (_, won) in (replays.gains | device_gains(replays)).items()}
-    busy = book.mean_s(book.busy)
+    busy = index.mean_s(index.busy)
     for name, won in won_by.items():
         if won > WORTH_SAYING * unchanged:
             low, high = won_range_s(won, (name,), unchanged, busy)
-            yield said(book, gains.OF_CHANGE[name], won, low=low, high=high, note=f"replayed{_may_lose(name)}")
+            yield step_fact(index, gains.OF_CHANGE[name], won, low=low, high=high, note=f"replayed{_may_lose(name)}")
         elif name in DEVICE_CHANGES:
             # The device would be done sooner and only wait longer: that nothing is won is an answer too.
-            yield said(book, gains.OF_CHANGE[name], 0.0, low=0.0, high=0.0, note="replayed: the host keeps all of it")
-    computing = ~book.purposes.crosses_bus & ~book.purposes.communication
+            yield step_fact(
+                index, gains.OF_CHANGE[name], 0.0, low=0.0, high=0.0, note="replayed: the host keeps all of it"
+            )
+    computing = ~index.purposes.crosses_bus & ~index.purposes.communication
     fewer = [replays.gain_s(Change(work=np.where(computing[replays.order], 1.0 - part, 1.0))) for part in PARTS]
-    x = np.concatenate(([0.0], PARTS)) * book.mean_s(book.compute)
-    yield Series(gains.LESS_DEVICE_WORK, x, np.concatenate(([0.0], fewer)), book.source, timeline.scope)
+    x = np.concatenate(([0.0], PARTS)) * index.mean_s(index.compute)
+    yield Series(gains.LESS_DEVICE_WORK, x, np.concatenate(([0.0], fewer)), index.source, timeline.scope)
 
 
 def _may_lose(change: str) -> str:

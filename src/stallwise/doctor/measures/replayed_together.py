@@ -31,7 +31,7 @@ def from_timeline(timeline: Timeline) -> Iterator[Item]:
     replays = playable(timeline)
     if replays is None:
         return
-    book, unchanged = replays.book, replays.unchanged_s
+    index, unchanged = replays.index, replays.unchanged_s
     gains = replays.gains | device_gains(replays)
     best = sorted(gains, key=lambda name: -gains[name][1])[:MOST_CHANGES]
     changes = {name: gains[name] for name in best if gains[name][1] > WORTH_MOVING * unchanged}
@@ -43,11 +43,11 @@ def from_timeline(timeline: Timeline) -> Iterator[Item]:
     steps = [_step_s(replays, changes, combination) for combination in parts]
     columns = {name: np.array([p[at] for p in parts]) for at, name in enumerate(names)}
     meta = {
-        "unit": book.windows.unit,
+        "unit": index.windows.unit,
         "levels": list(levels),
         "meanings": {name: ((CHANGES | DEVICE_CHANGES)[name].__doc__ or "").strip().rstrip(".") for name in names},
     }
-    yield Table(TABLE, {**columns, "step_s": np.array(steps)}, book.source, timeline.scope, meta)
+    yield Table(TABLE, {**columns, "step_s": np.array(steps)}, index.source, timeline.scope, meta)
 
 
 def _levels(changes: int, work: int) -> tuple[float, ...]:

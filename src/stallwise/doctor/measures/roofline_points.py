@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from stallwise.doctor.measures._matrix_shapes import matrix_shapes
-from stallwise.doctor.measures._step_book import book_of
+from stallwise.doctor.measures._step_index import step_index
 from stallwise.doctor.measures._vocabulary import Work, matrix_precision
 from stallwise.evidence.catalog import hardware
 from stallwise.evidence.catalog import kernel as k
@@ -20,7 +20,7 @@ from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import Scope, Source, Table
 from stallwise.evidence.quantity import Quantity
 from stallwise.evidence.timeline import Timeline
-from stallwise.physics.costs.roofline import rate_by_pipes, roof_flop_per_s
+from stallwise.physics.costs.roofline import ceiling_flop_per_s, rate_by_pipes
 from stallwise.physics.specs.hardware import Gpu, all_gpus, find_gpu
 
 KIND = "roofline"
@@ -28,24 +28,24 @@ ORDER = 40
 MOST_POINTS = 24
 BUSY_SHARE = 0.02  # of the memory's peak: below, two printed decimals round the ratio of rate and share away
 ALIKE = 0.08  # of the bandwidth: memory clocks of one card differ by less, cards of one chip by more
-SHOWN_ROOFS = ("fp8", "bf16", "tf32", "fp32")
+SHOWN_CEILINGS = ("fp8", "bf16", "tf32", "fp32")
 
 Point = tuple[str, str, float, float, float, float]  # name, dtype, intensity, rate, seconds, roof
 
 
 def from_timeline(timeline: Timeline) -> Iterator[Item]:
     """Matrix kernels of the usual step, by name."""
-    book = book_of(timeline)
-    gpu = book.view.gpu
-    if gpu is None or not len(book.view):
+    index = step_index(timeline)
+    gpu = index.view.gpu
+    if gpu is None or not len(index.view):
         return
-    lengths = np.diff(book.windows.device)
+    lengths = np.diff(index.windows.device)
     usual = int(np.argmin(np.abs(lengths - np.median(lengths))))
-    lo, hi = book.windows.device[usual], book.windows.device[usual + 1]
-    view = book.view
-    wanted = np.isin(book.purposes.work, (Work.GEMM, Work.CONV, Work.ATTENTION)) & view.is_kernel
+    lo, hi = index.windows.device[usual], index.windows.device[usual + 1]
+    view = index.view
+    wanted = np.isin(index.purposes.work, (Work.GEMM, Work.CONV, Work.ATTENTION)) & view.is_kernel
     at = np.flatnonzero(wanted & (view.start >= lo) & (view.start < hi))
-    shapes = matrix_shapes(book, at) if len(at) else None
+    shapes = matrix_shapes(index, at) if len(at) else None
     if shapes is None:
         return
     sums: dict[str, np.ndarray[Any, Any]] = {}
@@ -59,8 +59,8 @@ def from_timeline(timeline: Timeline) -> Iterator[Item]:
         if seconds <= 0:
             continue
         dtype = matrix_precision(name) or "bf16"
-        points.append((name, dtype, flop / size, flop / seconds, seconds, roof_flop_per_s(gpu, dtype, flop / size)))
-    label = book.windows.labels[usual] if usual < len(book.windows.labels) else book.windows.how
+        points.append((name, dtype, flop / size, flop / seconds, seconds, ceiling_flop_per_s(gpu, dtype, flop / size)))
+    label = index.windows.labels[usual] if usual < len(index.windows.labels) else index.windows.how
     yield from _table(points, gpu, Source(timeline.source.file, label), timeline.scope)
 
 
@@ -91,8 +91,8 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
         on_tensor = rate_by_pipes(card, share(k.TENSOR_SHARE), named, 0.0, 0.0) > 0.5 * flops
         dtype = (named or "bf16") if on_tensor else "fp32"
         intensity = flops / traffic
-        roof = roof_flop_per_s(card, dtype, intensity)
-        points.append((scope.kernel or "", dtype, intensity, min(flops, roof), time.number, roof))
+        ceiling = ceiling_flop_per_s(card, dtype, intensity)
+        points.append((scope.kernel or "", dtype, intensity, min(flops, ceiling), time.number, ceiling))
     if gpu is not None:
         yield from _table(points, gpu, source, Scope())
 
@@ -122,8 +122,8 @@ def _table(points: list[Point], gpu: Gpu, source: Source, scope: Scope) -> Itera
     if not points:
         return
     points = sorted(points, key=lambda p: -p[4])[:MOST_POINTS]
-    name, dtype, intensity, rate, seconds, roof = zip(*points, strict=True)
-    roofs = {d: gpu.peak(d) for d in SHOWN_ROOFS if d in gpu.peak_flop_per_s and (d in dtype or d == "bf16")}
+    name, dtype, intensity, rate, seconds, ceiling = zip(*points, strict=True)
+    ceilings = {d: gpu.peak(d) for d in SHOWN_CEILINGS if d in gpu.peak_flop_per_s and (d in dtype or d == "bf16")}
     yield Table(
         KIND,
         {
@@ -132,9 +132,9 @@ def _table(points: list[Point], gpu: Gpu, source: Source, scope: Scope) -> Itera
             "intensity": np.array(intensity),
             "rate_flop_per_s": np.array(rate),
             "seconds": np.array(seconds),
-            "roof_flop_per_s": np.array(roof),
+            "roof_flop_per_s": np.array(ceiling),
         },
         source,
         scope,
-        {"gpu": gpu.title, "bandwidth_byte_per_s": gpu.bandwidth_byte_per_s, "peaks_flop_per_s": roofs},
+        {"gpu": gpu.title, "bandwidth_byte_per_s": gpu.bandwidth_byte_per_s, "peaks_flop_per_s": ceilings},
     )

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from stallwise.doctor.measures.step_timeline import EVERY, KIND, LONGEST_NAME, WORKS
 from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import Source, Table
-from stallwise.evidence.ledger import Account
+from stallwise.evidence.ledger import Category
 from stallwise.evidence.timeline import NO_ID
 
 ORDER = 5  # after the steps of traces
@@ -62,8 +62,8 @@ def _frames(table: Table, lo: float, hi: float) -> list[Box]:
     time_s, stack = table.columns["time_s"], table.columns["stack"]
     at = np.flatnonzero((time_s >= lo) & (time_s < hi))
     moments = time_s[at]
-    apart = np.diff(moments, append=hi)
-    lasts = np.minimum(apart, LONGEST_OF_USUAL * float(np.median(apart)))
+    gaps = np.diff(moments, append=hi)
+    lasts = np.minimum(gaps, LONGEST_OF_USUAL * float(np.median(gaps)))
     found: list[Box] = []
     open_frames: list[tuple[str, float]] = []
 
@@ -107,7 +107,7 @@ def _as_timeline(table: Table, boxes: list[Box], label: str, length_s: float) ->
     }  # fmt: skip
     meta = {
         "which": "sampled", "step": label, "unit": "stretch", "length_s": length_s, "begin_s": 0.0, "names": names,
-        "facts": [], "accounts": [a.value for a in Account], "works": WORKS,
+        "facts": [], "accounts": [a.value for a in Category], "works": WORKS,
         "tracks": [["accounts", "where the time goes"], ["thread", "steps"], ["python", "training thread, sampled"]],
         "versions": [{"word": "as recorded", "meaning": "stacks sampled without a profiler", "length_s": length_s}],
         "path": {}, "events": len(boxes), "alone": len(boxes), "merged": 0, "blocks": 0, "left_out": [],

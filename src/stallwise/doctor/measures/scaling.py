@@ -25,7 +25,7 @@ TIMES_TREND = 3.0  # the border's increase over the usual increase per doubling
 LEAST_SIZES = 3  # of a group, for a trend
 GOOD = 0.9  # efficiency: nobody needs to look
 SLOWER_RUN = 1.15  # step time with more GPUs at the same batch each
-TOLD = {
+RUN_QUANTITIES = {
     "gpus": (hang.HANG_WORLD, fabric.GPUS_PER_NODE, fabric.RUN_CARDS), "step_s": (run.STEP_TIME,),
     "exchange_s": (stages.GRADIENT_SYNC, stated.ALLREDUCE_TIME), "runtime_s": (fabric.RUN_TIME,),
     "p2p_off": (fabric.RUN_PEERS_OFF,), "data_parallel": (fabric.RUN_ONE_PROCESS,),
@@ -68,7 +68,7 @@ def _times(ranks: NDArray[Any], seconds: NDArray[Any], source: Source) -> Iterat
         yield Fact(fabric.SCALING_SMOOTH, 1.0, source, samples=len(points))
         return
     measured = dict(points)[verdict.above]
-    yield Fact(fabric.SCALING_BORDER, float(verdict.above), source, samples=len(points))
+    yield Fact(fabric.SCALING_BOUNDARY, float(verdict.above), source, samples=len(points))
     yield Fact(fabric.SCALING_JUMP, measured / verdict.expected_s, source)
     yield Fact(fabric.SCALING_EXCESS, measured - verdict.expected_s, source)
     listed = ", ".join(f"{show(s, Unit.SECOND)} at {n}" for n, s in points)
@@ -104,7 +104,7 @@ def _rates(ranks: NDArray[Any], nodes: NDArray[Any], rate: NDArray[Any], source:
         return  # two sizes have no trend that one of them could leave
     if growth[place] >= STEP_JUMP and growth[place] > TIMES_TREND * max(usual, 0.01):
         yield Fact(
-            fabric.SCALING_BORDER,
+            fabric.SCALING_BOUNDARY,
             float(ranks[place + 1]),
             source,
             samples=len(rate),
@@ -134,28 +134,32 @@ def _bandwidths(evidence: Evidence) -> Iterator[Fact]:
 def _exchanges(evidence: Evidence) -> Iterator[Fact]:
     """Logs of the same training on groups of several sizes, each with the time of its own gradient exchange."""
     timed: dict[float, tuple[float, Source]] = {}
-    for source, told in _told(evidence):
-        if told.get("exchange_s", 0.0) > 0 and told["gpus"] >= 2:
-            timed[told["gpus"]] = told["exchange_s"], source
+    for source, stated_run in _stated_runs(evidence):
+        if stated_run.get("exchange_s", 0.0) > 0 and stated_run["gpus"] >= 2:
+            timed[stated_run["gpus"]] = stated_run["exchange_s"], source
     if len(timed) >= LEAST_SIZES:
         ranks = np.array(sorted(timed))
         yield from _times(ranks, np.array([timed[n][0] for n in ranks]), timed[ranks[0]][1])
 
 
-def _told(evidence: Evidence) -> list[tuple[Source, dict[str, float]]]:
+def _stated_runs(evidence: Evidence) -> list[tuple[Source, dict[str, float]]]:
     """What each file says of its run: how many cards, how long, and with which settings."""
     found: dict[str, dict[str, float]] = {}
-    for name, quantities in TOLD.items():
+    for name, quantities in RUN_QUANTITIES.items():
         for fact in (f for quantity in quantities for f in evidence.all(quantity) if f.scope == WHOLE):
             found.setdefault(fact.source.file, {}).setdefault(name, fact.number)
-    timed = ((file, told) for file, told in found.items() if told.get("gpus") and told.keys() & {"step_s", "runtime_s"})
+    timed = (
+        (file, stated_run)
+        for file, stated_run in found.items()
+        if stated_run.get("gpus") and stated_run.keys() & {"step_s", "runtime_s"}
+    )
     unknown = {"step_s": np.nan, "runtime_s": np.nan, "p2p_off": 0.0, "data_parallel": 0.0}
-    return [(Source(file), {**unknown, **told}) for file, told in timed]
+    return [(Source(file), {**unknown, **stated_run}) for file, stated_run in timed]
 
 
 def _runs(evidence: Evidence) -> Iterator[Fact]:
     """The same training on fewer and on more GPUs, and with peer-to-peer off and on."""
-    rows = _told(evidence)
+    rows = _stated_runs(evidence)
     few = [r for r in rows if r[1]["gpus"] == min((x[1]["gpus"] for x in rows), default=0)]
     many = [r for r in rows if few and r[1]["gpus"] > few[0][1]["gpus"] and not r[1]["data_parallel"]]
     if few and many:

@@ -10,7 +10,7 @@ from stallwise.doctor.measures._serving_point import deployment_of
 from stallwise.evidence.catalog import serving
 from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import Fact, Scope, Source
-from stallwise.evidence.ledger import Account, Ledger
+from stallwise.evidence.ledger import Category, Ledger
 from stallwise.physics.costs.inference import Engine
 from stallwise.physics.costs.kv_room import compute_bound_batch
 from stallwise.physics.costs.rank_work import weight_bytes_per_rank
@@ -89,12 +89,12 @@ def _ledger(evidence: Evidence) -> Iterator[Item]:
         return
     queue_s = queue.number if queue else 0.0
     prefill_s = prefill.number if prefill else max(0.0, ttft - queue_s) if ttft > 0 else 0.0
-    accounts = {Account.QUEUE: queue_s, Account.PREFILL: prefill_s, Account.DECODE: decode_s}
+    categories = {Category.QUEUE: queue_s, Category.PREFILL: prefill_s, Category.DECODE: decode_s}
     if queue is None and prefill is None:  # a client sees the first token come, not why it took so long
-        accounts = {Account.FIRST_TOKEN: ttft, Account.DECODE: decode_s}
+        categories = {Category.FIRST_TOKEN: ttft, Category.DECODE: decode_s}
     if (thrown := evidence.value(serving.PREEMPTED_TIME, 0.0)) > 0:
-        accounts[Account.PREEMPTED] = thrown
+        categories[Category.PREEMPTED] = thrown
     source = (whole or queue or evidence.get(serving.TPOT) or evidence.get(serving.TTFT)).source  # type: ignore[union-attr]
-    if whole is not None and whole.number > sum(accounts.values()):
-        accounts[Account.NETWORK] = whole.number - sum(accounts.values())
-    yield Ledger(accounts, source, unit="request", samples=whole.samples if whole else 1)
+    if whole is not None and whole.number > sum(categories.values()):
+        categories[Category.NETWORK] = whole.number - sum(categories.values())
+    yield Ledger(categories, source, unit="request", samples=whole.samples if whole else 1)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from stallwise.evidence.catalog import serving
 from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import Fact, Scope, Table
-from stallwise.evidence.load_phases import calm_phase, worst_phase
+from stallwise.evidence.load_phases import normal_phase, worst_phase
 from stallwise.evidence.quantity import Quantity
 
 ORDER = 1
@@ -73,8 +73,8 @@ def _facts(table: Table, scope: Scope) -> Iterator[Fact]:
     if phase is not None:
         yield Fact(serving.PHASE, phase.named(table.meta.get("start_s")), table.source, scope, samples=phase.count)
         yield from fact(serving.PHASE_SHARE, phase.count / len(table))
-        if (calm := calm_phase(s.time_s, s.running, s.waiting, s.kv, phase)) is not None and not scope.run:
-            yield Fact(serving.RUNNING, calm.running, table.source, Scope(run="before"), samples=calm.count)
+        if (normal := normal_phase(s.time_s, s.running, s.waiting, s.kv, phase)) is not None and not scope.run:
+            yield Fact(serving.RUNNING, normal.running, table.source, Scope(run="before"), samples=normal.count)
     part = s.only(phase.rows) if phase is not None else s
     yield from fact(serving.IDLE_ARTIFACTS, float(s.idle_artifacts))
     yield from fact(serving.RUNNING, _median(part.running[part.busy]))

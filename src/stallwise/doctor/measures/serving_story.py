@@ -45,7 +45,7 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
         return
     ttft_s, tpot_s = _target(evidence)
     try:
-        point, now, found, best, replicas = _told(seen, ttft_s, tpot_s)
+        point, now, found, best, replicas = _trials_of(seen, ttft_s, tpot_s)
     except StallwiseError:
         return  # the weights do not fit as stated: another rule's matter
     yield from _baseline(seen, point, now)
@@ -66,7 +66,7 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
         yield Fact(serving.GPUS_NEEDED, float(replicas * best.point.gpus), SOURCE)
 
 
-def _told(seen: Seen, ttft_s: float, tpot_s: float) -> tuple[Point, Outcome, list[Trial], Trial, int | None]:
+def _trials_of(seen: Seen, ttft_s: float, tpot_s: float) -> tuple[Point, Outcome, list[Trial], Trial, int | None]:
     """The point, what it does now, every change, the free ones together, and the replicas that hold the target."""
     point = _closest(seen)
     now = outcome(point)

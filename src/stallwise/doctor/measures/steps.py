@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from stallwise.doctor.measures._report import by_step, said
-from stallwise.doctor.measures._step_book import book_of
+from stallwise.doctor.measures._report import by_step, step_fact
+from stallwise.doctor.measures._step_index import step_index
 from stallwise.evidence.catalog import step as catalog
 from stallwise.evidence.catalog.hardware import GPU_NAME
 from stallwise.evidence.evidence import Item
@@ -22,22 +22,24 @@ FEW = 0.34  # at most a third of the steps may be slow for the rest to be the no
 
 def from_timeline(timeline: Timeline) -> Iterator[Item]:
     """Facts about the steps of one rank."""
-    book = book_of(timeline)
-    if not len(book.view):
+    index = step_index(timeline)
+    if not len(index.view):
         yield Note("the trace holds no work of a device: nothing can be said about the GPU", timeline.source)
-    lengths = np.diff(book.windows.device)
-    yield said(book, catalog.STEP_TIME, float(lengths.mean()), low=float(lengths.min()), high=float(lengths.max()))
-    yield said(book, catalog.STEP_MEDIAN, float(np.median(lengths)))
-    yield said(book, catalog.STEP_COUNT, float(len(lengths)))
-    yield said(book, catalog.STEP_UNIT, book.windows.unit)
-    yield said(book, catalog.STEP_MARKS, book.windows.how)
-    yield by_step(book, catalog.STEP_TIME, lengths)
+    lengths = np.diff(index.windows.device)
+    yield step_fact(
+        index, catalog.STEP_TIME, float(lengths.mean()), low=float(lengths.min()), high=float(lengths.max())
+    )
+    yield step_fact(index, catalog.STEP_MEDIAN, float(np.median(lengths)))
+    yield step_fact(index, catalog.STEP_COUNT, float(len(lengths)))
+    yield step_fact(index, catalog.STEP_UNIT, index.windows.unit)
+    yield step_fact(index, catalog.STEP_MARKS, index.windows.how)
+    yield by_step(index, catalog.STEP_TIME, lengths)
     pattern, period = pattern_of(lengths)
-    yield said(book, catalog.STEP_PATTERN, pattern)
+    yield step_fact(index, catalog.STEP_PATTERN, pattern)
     if period:
-        yield said(book, catalog.STEP_PERIOD, float(period))
-    if book.view.gpu_name:
-        yield Fact(GPU_NAME, book.view.gpu_name, Source(timeline.source.file, "deviceProperties"), timeline.scope)
+        yield step_fact(index, catalog.STEP_PERIOD, float(period))
+    if index.view.gpu_name:
+        yield Fact(GPU_NAME, index.view.gpu_name, Source(timeline.source.file, "deviceProperties"), timeline.scope)
 
 
 def pattern_of(lengths: NDArray[np.float64]) -> tuple[str, int]:

@@ -44,8 +44,8 @@ def _judge(evidence: Evidence, table: Table) -> Iterator[Item]:
     error_s = float(meta["error_s"])
     steps = max(len(np.unique(step[step >= 0])), 1)
     span_s = float(np.nanmax(end) - np.nanmin(arrival))
-    told_s = step_time_s(evidence)  # the step of the answer; without a ledger that of the common clock
-    step_s = told_s if told_s > 0 else _step_time(arrival, step, span_s)
+    answer_step_s = step_time_s(evidence)  # the step of the answer; without a ledger that of the common clock
+    step_s = answer_step_s if answer_step_s > 0 else _step_time(arrival, step, span_s)
 
     def fact(quantity: Quantity, value: float | str, samples: int = 1, scope: Scope = WHOLE, **more: Any) -> Fact:
         return Fact(quantity, value, table.source, scope, samples=samples, **more)
@@ -93,10 +93,10 @@ def _words(ranks: NDArray[np.int64], hosts: NDArray[np.str_], members: NDArray[n
     if len(numbers) == 1:
         return f"rank {numbers[0]}"
     whole = numbers == list(range(numbers[0], numbers[-1] + 1))
-    said = f"ranks {numbers[0]}-{numbers[-1]}" if whole else "ranks " + ", ".join(map(str, numbers[:8]))
+    words = f"ranks {numbers[0]}-{numbers[-1]}" if whole else "ranks " + ", ".join(map(str, numbers[:8]))
     host = set(hosts[members].tolist())
     alone = len(host) == 1 and "" not in host and int(np.isin(hosts, list(host)).sum()) == len(numbers) < len(hosts)
-    return f"{said} (all of {host.pop()})" if alone else said
+    return f"{words} (all of {host.pop()})" if alone else words
 
 
 def _when(fact: Any, late: Late, step: NDArray[np.int64], step_s: float, error_s: float) -> Iterator[Fact]:

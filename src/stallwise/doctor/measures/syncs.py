@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from stallwise.doctor.measures._report import said
-from stallwise.doctor.measures._step_book import StepBook, book_of
+from stallwise.doctor.measures._report import step_fact
+from stallwise.doctor.measures._step_index import StepIndex, step_index
 from stallwise.doctor.measures._vocabulary import Host
 from stallwise.evidence.catalog import step as catalog
 from stallwise.evidence.evidence import Item
@@ -16,24 +16,24 @@ from stallwise.evidence.timeline import Timeline
 
 def from_timeline(timeline: Timeline) -> Iterator[Item]:
     """Counts, the costliest caller, and the harmless rest."""
-    book = book_of(timeline)
-    if not len(book.view):
+    index = step_index(timeline)
+    if not len(index.view):
         return
-    rows = book.view.calls(Host.SYNC)
-    lo, hi = book.windows.host[0], book.windows.host[-1]
+    rows = index.view.calls(Host.SYNC)
+    lo, hi = index.windows.host[0], index.windows.host[-1]
     rows = rows[(timeline.start_s[rows] >= lo) & (timeline.start_s[rows] < hi)]
-    yield said(book, catalog.SYNC_COUNT, len(rows) / book.steps)
-    idle = book.idle
+    yield step_fact(index, catalog.SYNC_COUNT, len(rows) / index.steps)
+    idle = index.idle
     harmless = np.maximum(idle.sync_wait_s - idle.sync_cost_s, 0.0).sum() if len(idle.sync_row) else 0.0
-    yield said(book, catalog.SYNC_HARMLESS, float(harmless) / book.steps)
+    yield step_fact(index, catalog.SYNC_HARMLESS, float(harmless) / index.steps)
     if len(rows):
-        yield said(book, catalog.SYNC_CALLER, _caller(book, rows))
+        yield step_fact(index, catalog.SYNC_CALLER, _caller(index, rows))
 
 
-def _caller(book: StepBook, rows: np.ndarray) -> str:
+def _caller(index: StepIndex, rows: np.ndarray) -> str:
     """The operator behind most of the cost; behind most calls where none cost anything."""
-    t, tree = book.timeline, book.view.tree
-    idle = book.idle
+    t, tree = index.timeline, index.view.tree
+    idle = index.idle
     weight = dict(zip(idle.sync_row.tolist(), idle.sync_cost_s.tolist(), strict=True))
     cost = np.array([weight.get(r, 0.0) for r in rows.tolist()]) + 1e-9
     at = tree.at(t.lane[rows], t.start_s[rows])

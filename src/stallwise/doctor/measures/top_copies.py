@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from stallwise.doctor.measures._by_name import by_name
-from stallwise.doctor.measures._step_book import book_of
+from stallwise.doctor.measures._step_index import step_index
 from stallwise.doctor.measures.top_kernels import step_s
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.timeline import Kind, Timeline
@@ -18,9 +18,9 @@ THERE_AND_BACK = 2.0  # a copy inside the device reads and writes every byte
 
 def from_timeline(timeline: Timeline) -> Iterator[Item]:
     """Times, counts and bytes are those of a mean step."""
-    book = book_of(timeline)
-    view = book.view
-    at = np.flatnonzero(book.inside & ~view.is_kernel)
+    index = step_index(timeline)
+    view = index.view
+    at = np.flatnonzero(index.inside & ~view.is_kernel)
     if not len(at):
         return
     code = timeline.name[view.work[at]].astype(np.int64)
@@ -28,22 +28,22 @@ def from_timeline(timeline: Timeline) -> Iterator[Item]:
     size = np.nan_to_num(timeline.size_bytes[view.work[at]])
     moved = found.sums(code, size)
     rate = np.divide(moved, found.total, out=np.full(len(moved), np.nan), where=(found.total > 0) & (moved > 0))
-    roof = np.full(len(moved), np.nan)
+    ceiling = np.full(len(moved), np.nan)
     if view.gpu is not None:
-        crosses = found.sums(code, book.purposes.crosses_bus[at].astype(np.float64)) > 0
+        crosses = found.sums(code, index.purposes.crosses_bus[at].astype(np.float64)) > 0
         fills = found.sums(code, (timeline.kind[view.work[at]] == Kind.MEMSET).astype(np.float64)) > 0
         inside = view.gpu.bandwidth_byte_per_s / np.where(fills, 1.0, THERE_AND_BACK)
-        roof = np.where(crosses, view.gpu.pcie_byte_per_s, inside)
-        roof = np.where(roof > 0, roof, np.nan)
+        ceiling = np.where(crosses, view.gpu.pcie_byte_per_s, inside)
+        ceiling = np.where(ceiling > 0, ceiling, np.nan)
     columns = {
         "name": np.array([timeline.names[c] for c in found.code.tolist()], dtype=object),
-        "time_s": found.total / book.steps,
-        "share": found.total / book.steps / step_s(book),
-        "size_bytes": moved / book.steps,
+        "time_s": found.total / index.steps,
+        "share": found.total / index.steps / step_s(index),
+        "size_bytes": moved / index.steps,
         "rate_byte_per_s": rate,
-        "count": found.count / book.steps,
+        "count": found.count / index.steps,
         "median_s": found.median,
-        "roof_share": np.minimum(rate / roof, 1.0),
+        "roof_share": np.minimum(rate / ceiling, 1.0),
     }
-    yield top_table("copies", columns, book.source, timeline.scope, unit=book.windows.unit, left_out=found.left_out,
-                    of_whole=float(view.duration[at].sum()) / book.steps / step_s(book))  # fmt: skip
+    yield top_table("copies", columns, index.source, timeline.scope, unit=index.windows.unit, left_out=found.left_out,
+                    of_whole=float(view.duration[at].sum()) / index.steps / step_s(index))  # fmt: skip

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from stallwise.doctor.findings.clue import SPEAK_AGAINST, Clue
+from stallwise.doctor.findings.clue import AGAINST_CAUSE, Clue
 from stallwise.doctor.findings.rule import Rule
 from stallwise.doctor.findings.symptom import Symptom
 from stallwise.evidence.bag import stem
@@ -45,7 +45,7 @@ def clue_outcomes(rule: Rule, evidence: Evidence) -> Iterator[tuple[Clue, bool, 
     for clue in rule.clues:
         decided = [(held, view) for view in views if (held := clue.outcome(view)) is not None]
         if decided:
-            for_it = clue.tells not in SPEAK_AGAINST
+            for_it = clue.strength not in AGAINST_CAUSE
             held, view = next((d for d in decided if d[0] == for_it), decided[0])
             yield clue, held, view
 

@@ -72,8 +72,8 @@ class Model:
     rule: float  # weight of a rule's log odds
     else_words: float  # "something else" grows with the logarithm of the number of words,
     else_quiet: float  # and where nobody complains
-    calm_from: float  # from this share of calm on words alone make no verdict,
-    calm_trouble: float  # for of such texts only so many have any trouble
+    healthy_from: float  # from this share of calm on words alone make no verdict,
+    healthy_trouble: float  # for of such texts only so many have any trouble
     curve: tuple[float, ...]  # offset, slope and bend of the first answer's log odds: makes its probability a frequency
     threshold: float  # of `set_costs`: what the 90% set is cut at
     answers: Mapping[str, tuple[float, float]]  # by word of a clue: P(holds | cause), P(holds | another)
@@ -109,11 +109,11 @@ class Model:
         found[-1] += self.else_words * math.log1p(len(known)) + (0.0 if aloud else self.else_quiet)
         return found
 
-    def calm(self, words: Iterable[str]) -> float:
+    def healthy(self, words: Iterable[str]) -> float:
         """How much the words, those that say how the text speaks included, tell of a run in which nothing is wrong: about 0 to 1."""
         known = [w for w in words if w.removeprefix(DENIED) in self.words]
-        of_calm = (self._row(word)[-1] * share for word, share in zip(known, self._shares(known), strict=True))
-        return float(self.bias[-1]) + float(self.scale[-1]) * math.fsum(of_calm)
+        of_healthy = (self._row(word)[-1] * share for word, share in zip(known, self._shares(known), strict=True))
+        return float(self.bias[-1]) + float(self.scale[-1]) * math.fsum(of_healthy)
 
     def _row(self, word: str) -> list[int]:
         row: list[int] = self.weights[self.words[word.removeprefix(DENIED)]].tolist()
@@ -184,4 +184,4 @@ def model() -> Model:
     )
 
 
-SCALARS = ("rule", "else_words", "else_quiet", "calm_from", "calm_trouble")
+SCALARS = ("rule", "else_words", "else_quiet", "healthy_from", "healthy_trouble")

@@ -34,7 +34,7 @@ class Ranking:
     hypotheses: tuple[Hypothesis, ...]
     in_set: tuple[str, ...]
     chances: Mapping[str, float] = field(default_factory=dict)  # of every cause, the unlikely ones too
-    calm: bool = False  # the text reads like one in which nothing is wrong
+    reads_healthy: bool = False  # the text reads like one in which nothing is wrong
 
     def probability(self, cause: str) -> float:
         """Of one cause; 0 where it is not listed."""
@@ -69,9 +69,9 @@ def recognise(
             scores[place] = -math.inf
     shares = recalibrated(probabilities(scores), *known.curve)
     shares = recalibrated(shares, *curve) if curve is not None else shares
-    calm = not worse and known.calm(words) >= known.calm_from
-    if calm:
-        troubles = [share * known.calm_trouble for share in shares[:-1]]
+    reads_healthy = not worse and known.healthy(words) >= known.healthy_from
+    if reads_healthy:
+        troubles = [share * known.healthy_trouble for share in shares[:-1]]
         shares = [*troubles, 1.0 - math.fsum(troubles)]
     chances = dict(zip(known.causes, shares, strict=True))
     order = sorted(chances, key=lambda c: (-chances[c], c))
@@ -88,7 +88,7 @@ def recognise(
     rest = max(0.0, 1.0 - math.fsum(h.probability for h in found))
     found.append(Hypothesis(SOMETHING_ELSE, rest))
     rows = tuple(sorted(found, key=lambda h: (-h.probability, h.cause)))
-    return Ranking(rows, _set_of(order, chances, known), chances, calm)
+    return Ranking(rows, _set_of(order, chances, known), chances, reads_healthy)
 
 
 MEMORY_WORDS = frozenset(("oom", "memory", "vram", "alloc", "allocat", "allocation", "allocator"))
@@ -121,12 +121,12 @@ IN_DOMAIN = 0.5  # of all probability outside "something else", which is fitted 
 
 def rule_odds(findings: Iterable[Finding]) -> dict[str, float]:
     """Log odds of every cause whose rule has spoken."""
-    spoken: dict[str, float] = {}
+    by_cause: dict[str, float] = {}
     for f in findings:
         if not f.optional:
             sure = min(f.confidence, SUREST_RULE)
-            spoken[f.cause] = max(spoken.get(f.cause, 0.0), SPOKE + math.log(max(sure, 0.01) / (1.0 - sure)))
-    return spoken
+            by_cause[f.cause] = max(by_cause.get(f.cause, 0.0), SPOKE + math.log(max(sure, 0.01) / (1.0 - sure)))
+    return by_cause
 
 
 def clue_key(cause: str, says: str) -> str:

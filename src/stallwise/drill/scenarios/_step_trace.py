@@ -23,7 +23,7 @@ def pageable_copy(run: ScriptedRun, number: int, scale: float) -> None:
     run.copy("HtoD (Pageable -> Device)", 200e6 * scale, 9_000 * scale, blocking=True)
 
 
-def collector_runs(run: ScriptedRun, number: int, scale: float) -> None:
+def gc_runs(run: ScriptedRun, number: int, scale: float) -> None:
     run.sync()
     with run.span("<built-in method collect of module gc>", "python_function"):
         run.host(20_000 * scale)
@@ -32,7 +32,7 @@ def collector_runs(run: ScriptedRun, number: int, scale: float) -> None:
 # A second fault, an order smaller than the first: worth naming, not worth starting with.
 SMALLER: dict[str, Body] = {
     "input-starved": loader_waits,
-    "python-gc-pauses": collector_runs,
+    "python-gc-pauses": gc_runs,
     "h2d-copy-exposed": pageable_copy,
 }
 SMALLER_SHARE = 0.15

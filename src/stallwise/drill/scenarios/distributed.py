@@ -80,14 +80,14 @@ def wide_tensor_parallel(rng: Rng) -> Plot:
 
 
 @planted("collective-topology-cliff")
-def border(rng: Rng) -> Plot:
+def boundary(rng: Rng) -> Plot:
     base, jump, place = rng.between(20, 60), rng.between(3.5, 8), rng.whole(2, 3)
     sizes = [64, 128, 256, 512, 1024]
     times = [base * (1 + 0.1 * i) * (jump if i > place else 1) for i in range(5)]
     text = "ranks,time_ms\n" + "".join(f"{n},{t:.1f}\n" for n, t in zip(sizes, times, strict=True))
-    told = ", ".join(f"{t:.0f} ms at {n}" for n, t in zip(sizes[: place + 2], times, strict=False))
+    series = ", ".join(f"{t:.0f} ms at {n}" for n, t in zip(sizes[: place + 2], times, strict=False))
     return Plot(
-        f"The gradient all-reduce takes {told} GPUs; ring, same fabric, same bytes per rank. Why?",
+        f"The gradient all-reduce takes {series} GPUs; ring, same fabric, same bytes per rank. Why?",
         (exhibit("scaling", "scaling.csv", text),),
         number=Decisive(
             "By which factor does the time jump at the break?", times[place + 1] / times[place], Unit.RATIO

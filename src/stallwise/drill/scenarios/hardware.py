@@ -18,7 +18,7 @@ def _slower(rng: Rng, ratio: float) -> tuple[str, float, int]:
     return text, base, at * 10
 
 
-def _told(rng: Rng, base: float, ratio: float, at: int) -> str:
+def _setup(rng: Rng, base: float, ratio: float, at: int) -> str:
     gpus = rng.pick(8, 16, 64, 256)
     return (
         f"A {rng.pick(7, 13, 34, 70)}B model trains on {gpus} GPUs. Steps took {base:.0f} ms; since step {at} they take "
@@ -37,7 +37,7 @@ def hot_card(rng: Rng) -> Plot:
         for _ in range(10) for g in range(8)
     ]  # fmt: skip
     return Plot(
-        _told(rng, base, ratio, at),
+        _setup(rng, base, ratio, at),
         (
             exhibit("gpu-state", "nvidia_smi.csv", smi.HEADER + "".join(rows)),
             exhibit("train-log", "train.log", log, False),
@@ -57,7 +57,7 @@ def lowered_limit(rng: Rng) -> Plot:
         for g in range(8)
     ]
     return Plot(
-        _told(rng, base, ratio, at),
+        _setup(rng, base, ratio, at),
         (
             exhibit("gpu-state", "nvidia_smi.csv", smi.HEADER + "".join(rows)),
             exhibit("train-log", "train.log", log, False),
@@ -75,7 +75,7 @@ def power_brake(rng: Rng) -> Plot:
         for _ in range(10) for g in range(8)
     ]  # fmt: skip
     return Plot(
-        _told(rng, base, ratio, at),
+        _setup(rng, base, ratio, at),
         (
             exhibit("gpu-state", "nvidia_smi.csv", smi.HEADER + "".join(rows)),
             exhibit("train-log", "train.log", log, False),

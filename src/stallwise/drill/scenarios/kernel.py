@@ -144,7 +144,7 @@ NAMES = (
     "apply(float *, int, int)",
 )
 WITHOUT_NOISE = ("grid", "sms", "block", "registers", "threads")
-AT_A_ROOF = ("compute-roof", "dram-bandwidth-bound")
+AT_A_CEILING = ("compute-roof", "dram-bandwidth-bound")
 SECOND_SHARE = 0.15  # a second kernel with a fault of its own, and little time
 
 
@@ -178,8 +178,8 @@ def _counters(rng: Rng, cause: str, setup: str) -> Plot:
     kernels = {names[0]: _values(rng, cause, sms, time_ms)}
     # What is at a roof has nothing to repair, so it is neither a second fault nor has one.
     second = (
-        rng.pick(*(c for c in FAULTS if c != cause and c not in AT_A_ROOF))
-        if rng.chance(0.4) and cause not in AT_A_ROOF
+        rng.pick(*(c for c in FAULTS if c != cause and c not in AT_A_CEILING))
+        if rng.chance(0.4) and cause not in AT_A_CEILING
         else None
     )
     if second:

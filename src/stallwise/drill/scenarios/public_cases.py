@@ -15,11 +15,11 @@ from stallwise.units import Unit
 def _plot(folder: Traversable) -> Plot:
     about = tomllib.loads((folder / "about.toml").read_text(encoding="utf-8"))
     asked = about["number"]
-    papers = tuple(
+    exhibits = tuple(
         Exhibit(e["kind"], e["file"], (folder / e["file"]).read_bytes(), e["deciding"]) for e in about["exhibits"]
     )
     number = Decisive(asked["ask"], asked["value"], Unit(asked["unit"]), asked["within"])
-    return Plot(about["setup"], papers, number, source=about["source"])
+    return Plot(about["setup"], exhibits, number, source=about["source"])
 
 
 def _register() -> None:
@@ -27,11 +27,11 @@ def _register() -> None:
         if (folder / "about.toml").is_file():
             cause = tomllib.loads((folder / "about.toml").read_text(encoding="utf-8"))["cause"]
 
-            def told(rng: Rng, folder: Traversable = folder) -> Plot:
+            def plot(rng: Rng, folder: Traversable = folder) -> Plot:
                 return _plot(folder)
 
-            told.__name__ = folder.name
-            planted(cause)(told)
+            plot.__name__ = folder.name
+            planted(cause)(plot)
 
 
 _register()

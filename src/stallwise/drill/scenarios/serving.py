@@ -67,8 +67,8 @@ def past_the_knee(rng: Rng) -> Plot:
 
 @planted("prefill-decode-contention")
 def stutter(rng: Rng) -> Plot:
-    prompt, calm = rng.between(8000, 11000), rng.between(1000, 1500)
-    log = lines((rng.whole(39, 41), 0, 35, prompt if i % 3 == 0 else 0, 30 if i % 3 == 0 else calm) for i in range(24))
+    prompt, usual = rng.between(8000, 11000), rng.between(1000, 1500)
+    log = lines((rng.whole(39, 41), 0, 35, prompt if i % 3 == 0 else 0, 30 if i % 3 == 0 else usual) for i in range(24))
     return Plot(
         _setup(
             rng,

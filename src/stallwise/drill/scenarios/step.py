@@ -7,7 +7,7 @@ from stallwise.drill.artifacts.rng import Rng
 from stallwise.drill.artifacts.scripted_run import ScriptedRun
 from stallwise.drill.incident import EXACT, WORKED_OUT, Decisive, Plot
 from stallwise.drill.scenarios._planted import planted
-from stallwise.drill.scenarios._step_trace import beside, collector_runs, loader_waits, pageable_copy, traced
+from stallwise.drill.scenarios._step_trace import beside, gc_runs, loader_waits, pageable_copy, traced
 from stallwise.units import Unit
 
 
@@ -84,11 +84,11 @@ def offload(rng: Rng) -> Plot:
 
 
 @planted("python-gc-pauses")
-def collector(rng: Rng) -> Plot:
+def gc_pauses(rng: Rng) -> Plot:
     return beside(
         rng,
         "python-gc-pauses",
-        collector_runs,
+        gc_runs,
         "Steps on a {gpu} have a pause in which nothing runs on the device, and the loader is ready. What is it?",
         number=lambda x: Decisive("How long is the pause in each step?", 20000 * 1e-6 * x, Unit.SECOND),
     )

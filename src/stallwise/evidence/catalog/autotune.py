@@ -25,4 +25,4 @@ AXES_FIXED = Quantity("autotune.axes_fixed", Unit.TEXT, "axes tried at one value
 EDGES = Quantity("autotune.edges", Unit.TEXT, "axes whose best value lies at the end of what was tried", SWEEP)
 SPILLING = Quantity("autotune.spilling_share", Unit.SHARE, "configurations that spill registers", SWEEP)
 FUSION_LIMIT = Quantity("autotune.fusion_limit", Unit.SECOND, "what fusing can save at best: bytes over bandwidth")
-ROOF = Quantity("autotune.roof_time", Unit.SECOND, "time of the product at the chip's matrix peak")
+PEAK_TIME = Quantity("autotune.roof_time", Unit.SECOND, "time of the product at the chip's matrix peak")

@@ -46,7 +46,7 @@ WORSE_RATIO = Quantity(
 )
 PART_SHARE = Quantity("change.part_share", Unit.SHARE, "a part over the whole that it belongs to", _C)
 UNEXPLAINED_SHARE = Quantity("change.unexplained_share", Unit.SHARE, "of a whole that its named parts leave over", _C)
-ROOF_SHARE = Quantity("change.roof_share", Unit.SHARE, "a rate over the ceiling of the named card", _C)
+CEILING_SHARE = Quantity("change.roof_share", Unit.SHARE, "a rate over the ceiling of the named card", _C)
 SPREAD_RATIO = Quantity(
     "change.spread_ratio", Unit.RATIO, "the farthest of ranks, cards, nodes or experts over their median", _C
 )

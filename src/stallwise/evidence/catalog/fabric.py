@@ -47,7 +47,9 @@ GPUS_PER_NODE = Quantity(
     "layout.gpus_per_node", Unit.COUNT, "GPUs of the job on each node", TRAIN_LOG, ("gpus_per_node",)
 )
 
-SCALING_BORDER = Quantity("scaling.border", Unit.COUNT, "ranks from which the group crosses a slower link", NCCL_TESTS)
+SCALING_BOUNDARY = Quantity(
+    "scaling.border", Unit.COUNT, "ranks from which the group crosses a slower link", NCCL_TESTS
+)
 SCALING_JUMP = Quantity("scaling.jump", Unit.RATIO, "measured over expected time at the border", NCCL_TESTS)
 SCALING_EXCESS = Quantity("scaling.excess", Unit.SECOND, "time above the model's at the border", NCCL_TESTS)
 SCALING_BEFORE = Quantity("scaling.before", Unit.TEXT, "the series before and after the border", NCCL_TESTS)

@@ -25,7 +25,7 @@ PROFILER_STOP = Quantity("job.profiler_stop_s", Unit.SECOND, "stopping it and wr
 UNTRACED_STEP = Quantity(
     "job.untraced_step", Unit.SECOND, "wall time of a step of the same run that nothing traced", BUNDLE
 )
-STEP_BORDER = Quantity("job.step_border", Unit.TEXT, "what showed that a step had ended", BUNDLE)
+STEP_BOUNDARY = Quantity("job.step_border", Unit.TEXT, "what showed that a step had ended", BUNDLE)
 
 RAISED = Quantity("job.raised", Unit.TEXT, "an exception that a traceback ends in, as the program prints it", BUNDLE)
 RAISED_AT = Quantity("job.raised_at", Unit.TEXT, "the innermost line of the user's own code in a traceback", BUNDLE)

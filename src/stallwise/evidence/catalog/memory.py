@@ -12,7 +12,7 @@ def _bytes(name: str, meaning: str, *aliases: str) -> Quantity:
 
 
 # Kind of the table that holds bytes alive by kind over time: `time_s` and a column a kind.
-COURSE = "memory.course"
+OVER_TIME = "memory.course"
 
 # The failed allocation
 FAILED = Quantity("memory.failed", Unit.FLAG, "an allocation on the device failed", OOM_MESSAGE, ("oom",))

@@ -25,7 +25,7 @@ _T, _N, _F, _S, _X = Unit.TEXT, Unit.COUNT, Unit.FLAG, Unit.SHARE, Unit.RATIO
 
 # The complaint
 SYMPTOM = Quantity("symptom", _T, "what is wrong, in a word or a sentence", None, ("complaint", "problem"))
-TOLD = Quantity("told", _T, "what somebody tells of a run in sentences, without a word for its trouble", None)
+DESCRIBED = Quantity("told", _T, "what somebody tells of a run in sentences, without a word for its trouble", None)
 ASKED = Quantity("asked", _T, "the same, where it asks or is disappointed", None)
 BETTER_ELSEWHERE = Quantity("better_elsewhere", _T, "another run of the same is told to be better", None)
 CHANGED = Quantity(

@@ -11,7 +11,7 @@ from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 
 from stallwise.experiment.change import Undo
 from stallwise.experiment.trials import _attention_chain as chains
-from stallwise.experiment.trials import _products
+from stallwise.experiment.trials import _attention_gemms
 from stallwise.experiment.trials._attention_chain import Chain, Ended
 from stallwise.experiment.trials._scores import Kept, scores_class
 
@@ -48,7 +48,7 @@ class Watch:
         self.sites: Dict[Any, Site] = {}
         self.passing: Set[str] = set()  # operators that follow products which became no attention
 
-    def product(self, name: str, site: Any, call: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    def gemm(self, name: str, site: Any, call: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         """One product of the program's: its result, followed from here on."""
         value = call(*args, **kwargs)
         begun = None
@@ -87,7 +87,7 @@ class Watch:
     def _compare(self, site: Site, kept: Kept, func: Any, name: str, at: int, args: Any, kwargs: Any) -> None:
         torch, chain = self._torch, kept.chain
         assert chain is not None
-        v, order = _products.end(torch, name, at, args, kwargs)
+        v, order = _attention_gemms.end(torch, name, at, args, kwargs)
         off = chains.off_causal(torch, chain)
         causal = off is not None and not bool(off)
         site.causal = causal if site.causal is None else site.causal and causal
@@ -97,10 +97,10 @@ class Watch:
         expected = func(*args[:at], kept.soft, *args[at + 1 :], **kwargs)
         found = order(_shaped(chain, torch.nn.functional.scaled_dot_product_attention(*given, **how)))
         largest = float(expected.abs().max())
-        apart = float((found.to(expected.dtype) - expected).abs().max())
+        error = float((found.to(expected.dtype) - expected).abs().max())
         narrowest = min(t.element_size() for t in (*given, expected))
-        if not apart <= ROUNDING[narrowest] * max(largest, 1e-30):
-            raise Ended("the fused result differs by %.1e of the largest value" % (apart / max(largest, 1e-30)))
+        if not error <= ROUNDING[narrowest] * max(largest, 1e-30):
+            raise Ended("the fused result differs by %.1e of the largest value" % (error / max(largest, 1e-30)))
         site.agreed += 1
 
 
@@ -114,7 +114,7 @@ class Fuse:
         self._sites = {key: site for key, site in sites.items() if site.good}
         self._off: List[Any] = []  # on the device: a mask was not the causal one
 
-    def product(self, name: str, site: Any, call: Callable[..., Any], args: Any, kwargs: Any) -> Any:
+    def gemm(self, name: str, site: Any, call: Callable[..., Any], args: Any, kwargs: Any) -> Any:
         """A product of a line that is known is kept back."""
         torch = self._torch
         if site not in self._sites or torch.compiler.is_compiling():
@@ -133,7 +133,7 @@ class Fuse:
         """The one call."""
         torch, chain = self._torch, kept.chain
         assert chain is not None
-        v, order = _products.end(torch, name, at, args, kwargs)
+        v, order = _attention_gemms.end(torch, name, at, args, kwargs)
         causal = bool(self._sites[kept.site].causal)
         if causal:
             off = chains.off_causal(torch, chain)
@@ -150,7 +150,7 @@ class Fuse:
 
 
 def _begun(torch: Any, name: str, args: Any, kwargs: Any, dtype: Any) -> Optional[Chain]:
-    found = _products.start(torch, name, args, kwargs)
+    found = _attention_gemms.start(torch, name, args, kwargs)
     if found is None:
         return None
     q, k, scale, bias = found
@@ -186,11 +186,11 @@ def read(torch: Any, reader: Any, undo: Undo) -> None:
 
     def wrap_as(name: str) -> Callable[..., Any]:
         def wrap(call: Callable[..., Any]) -> Callable[..., Any]:
-            def product(*args: Any, **kwargs: Any) -> Any:
+            def gemm(*args: Any, **kwargs: Any) -> Any:
                 frame = sys._getframe(1)
-                return reader.product(name, _site_of(frame), call, args, kwargs)
+                return reader.gemm(name, _site_of(frame), call, args, kwargs)
 
-            return product
+            return gemm
 
         return wrap
 

@@ -11,7 +11,7 @@ import functools
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from stallwise.experiment.trials._attention_chain import ALIASES, Chain, Ended
-from stallwise.experiment.trials._products import NAMES
+from stallwise.experiment.trials._attention_gemms import NAMES
 
 # Answered by the shape alone.
 ABOUT = frozenset(

@@ -97,13 +97,13 @@ class FusedAttention(Change):
             return
         if self._watch is not None and any(site.good for site in self._watch.sites.values()):
             fuse = Fuse(scene.torch, self._watch.sites)
-            undo.later(lambda: _tell(scene, fuse))
+            undo.later(lambda: _report(scene, fuse))
             read(scene.torch, fuse, undo)
         if any(way == MATH for way in self._ways):
             undo.wrap(scene.torch.nn.functional, SDPA, _with_all_kernels(scene.torch))
 
 
-def _tell(scene: Any, fuse: Fuse) -> None:
+def _report(scene: Any, fuse: Fuse) -> None:
     wrong = fuse.wrong()
     if wrong is not None:
         scene.failed(ValueError(wrong))

@@ -30,18 +30,18 @@ class NoCheckpoint(Change):
             return "only a rehearsal can tell"
         if len(scene.saves) < OFTEN:
             return "torch.save was called %d times so far; blocks need %d" % (len(scene.saves), OFTEN)
-        if self._apart(scene) > LONGEST:
-            return "saves are %d steps apart, blocks are shorter" % self._apart(scene)
+        if self._interval(scene) > LONGEST:
+            return "saves are %d steps apart, blocks are shorter" % self._interval(scene)
         return None
 
-    def _apart(self, scene: Any) -> int:
+    def _interval(self, scene: Any) -> int:
         steps = sorted(set(scene.saves))
         return max(1, int(steps[-1] - steps[0]) // max(1, len(steps) - 1))
 
     def block_steps(self, scene: Any, steps: int) -> int:
         """Whole rounds from save to save, so that both sides hold as many."""
-        apart = self._apart(scene)
-        return -(-steps // apart) * apart
+        interval = self._interval(scene)
+        return -(-steps // interval) * interval
 
     def begin(self, scene: Any, undo: Undo) -> None:
         """As is, the real thing is done, and its file removed."""

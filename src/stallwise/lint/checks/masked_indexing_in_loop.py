@@ -17,13 +17,13 @@ def check(source: Source) -> Iterator[tuple[ast.expr, str]]:
     masks = _masks(source)
     for node in ast.walk(source.tree):
         if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load) and _is_mask(node.slice, masks, source):
-            told = "indexing by a boolean mask in the training loop makes the host wait for the device"
+            remark = "indexing by a boolean mask in the training loop makes the host wait for the device"
         elif isinstance(node, ast.Call) and callee(node).rsplit(".", 1)[-1] == "masked_select":
-            told = "masked_select in the training loop makes the host wait for the device"
+            remark = "masked_select in the training loop makes the host wait for the device"
         else:
             continue
         if source.hot(node):
-            yield node, told
+            yield node, remark
 
 
 def _masks(source: Source) -> set[str]:

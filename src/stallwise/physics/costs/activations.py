@@ -155,7 +155,7 @@ def selective_modules(recipe: Recipe) -> set[str]:
     return {"attn_norm", "mlp_norm", "mlp_act", "moe_act", "mla_up"}
 
 
-def _every_other_product(model: Model, recipe: Recipe) -> list[Saved]:
+def _every_other_gemm(model: Model, recipe: Recipe) -> list[Saved]:
     """Selective checkpointing by operator keeps attention and every second matrix product and re-runs the rest."""
     inside = model.q_dim + 2 * model.kv_dim + model.up_width * model.intermediate
     return [
@@ -172,7 +172,7 @@ def kept_tensors(model: Model, attention: str, mlp: str, seq: int, recipe: Recip
     if recompute == "full":
         return [Saved("layer input", residual_bytes(recipe) * model.hidden, "sp")]
     if recompute == "operator" and mlp == DENSE and attention not in (NONE, LINEAR):
-        return _every_other_product(model, recipe)
+        return _every_other_gemm(model, recipe)
     tensors = layer_tensors(model, attention, mlp, seq, recipe)
     dropped = set(recipe.recompute_modules)
     if recompute in ("selective", "experts", "operator"):

@@ -13,7 +13,7 @@ KERNELS_FUSED, KERNELS_EAGER = 3.0, 8.0
 # Eager: dropout reads x, writes it and a mask; the product, its scaled copy and the sum are passes of their own.
 FUSED_INPUT, FUSED_OUTPUT = (2.0, 4.0), (6.0, 4.0)
 EAGER_INPUT, EAGER_OUTPUT = (7.0, 10.0), (11.0, 8.0)
-WIDENED_BYTES = 2.0  # a stored weight is written out in 16 bit before every product
+DEQUANTISED_BYTES = 2.0  # a stored weight is written out in 16 bit before every product
 
 
 def shapes(model: Model, attention: str, mlp: str, targets: str) -> list[tuple[float, float]]:
@@ -52,4 +52,4 @@ def widening_bytes(weights: Any, recipe: Recipe) -> Any:
     """Frozen weights kept in fewer bits than the products take are read and written out before each pass."""
     if not recipe.lora_rank or recipe.frozen_bytes >= 2.0 or recipe.eight_bit:
         return 0.0 * weights
-    return (recipe.frozen_bytes + WIDENED_BYTES) * weights
+    return (recipe.frozen_bytes + DEQUANTISED_BYTES) * weights

@@ -35,7 +35,7 @@ NARROW_HEAD = {"fa1": 0.88, "fa2": 0.88, "fa3": 0.74}  # 64-wide heads fill the 
 SHORT_FORWARD, SHORT_BACKWARD = 330.0, 900.0
 RING_LOSS = 0.04  # per doubling of a ring's pieces: every step waits for its slowest rank
 BLOCK_TOKENS, FILLING_BLOCKS = 128.0, 1.5  # few blocks of 128 queries leave multiprocessors idle: 1.5 of them lost each
-UNFUSED_PRODUCT_SHARE = 0.45  # batched products of 64- to 128-wide heads, from and to memory
+UNFUSED_GEMM_SHARE = 0.45  # batched products of 64- to 128-wide heads, from and to memory
 
 
 def pairs_per_token(model: Model, kind: str, seq: Any) -> Array:
@@ -87,6 +87,6 @@ def unfused_s(model: Model, tokens: Any, seq: Any, split: Any, gpu: Gpu, *, pass
     seq = np.asarray(seq, dtype=np.float64)
     scores = np.asarray(tokens, dtype=np.float64) * seq * model.heads / split
     flops = 2.0 * scores * (model.qk_head_dim + model.v_head_dim)
-    product = flops / (sixteen_bit_peak(gpu) * UNFUSED_PRODUCT_SHARE)
+    gemm_s = flops / (sixteen_bit_peak(gpu) * UNFUSED_GEMM_SHARE)
     moved = scores * 2.0 * passes / gpu.achieved_byte_per_s
-    return np.asarray(product + moved), np.asarray(2 * product + 1.5 * moved)
+    return np.asarray(gemm_s + moved), np.asarray(2 * gemm_s + 1.5 * moved)

@@ -131,8 +131,8 @@ def operating(engine: Engine, load: Load) -> Operating:
         crowd_share=CROWD_SHARES[load.pattern], passing_share=passing, at_random=load.pattern == OPEN,
         decode_s=_drafted(engine, load, running),
     )  # fmt: skip
-    told = bool(engine.deployment.engine_version and load.pattern)
-    (t_low, t_high), (f_low, f_high) = spread("tpot", told=told), spread("ttft", told=told)
+    stated = bool(engine.deployment.engine_version and load.pattern)
+    (t_low, t_high), (f_low, f_high) = spread("tpot", stated=stated), spread("ttft", stated=stated)
     return Operating(
         tpot, ttft, decode, prefill, running, max(load.concurrency - running, 0.0),
         implied_token_per_s(load.concurrency, osl, ttft, tpot),

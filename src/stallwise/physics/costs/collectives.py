@@ -92,7 +92,9 @@ def compare_algorithms(
         if parts is None:
             continue
         estimate = _estimate(module.NAME, parts, op, size_bytes, group)
-        if fabric.wiring is not Wiring.SWITCH and not fabric.told:  # nobody said that there is no switch, either
+        if (
+            fabric.wiring is not Wiring.SWITCH and not fabric.wiring_stated
+        ):  # nobody said that there is no switch, either
             best: Parts | None = module.cost(op, size_bytes, Group(int(ranks), local, plugged_best(fabric)))
             if best is not None:
                 estimate = replace(estimate, low_s=min(estimate.low_s, best.seconds / SPREAD_PLUGGED))
@@ -109,7 +111,7 @@ def _estimate(name: str, parts: Parts, op: Op, size_bytes: float, group: Group) 
     crosses = group.domains > 1
     spread = max(SPREAD_NETWORK if crosses else SPREAD_INSIDE, SPREAD_SMALL if size_bytes < 1e6 else 1.0)
     if group.fabric.wiring is not Wiring.SWITCH:
-        spread = SPREAD_PLUGGED if group.fabric.told else SPREAD_HOST
+        spread = SPREAD_PLUGGED if group.fabric.wiring_stated else SPREAD_HOST
     # A group placed inside one pod, or a ring that follows the racks, escapes the narrow level altogether.
     narrowing = group.fabric.narrowing(group.ranks)
     escape_s = parts.wire_s * (1 - 1 / narrowing) if parts.limit == "network" else 0.0

@@ -18,8 +18,8 @@ SIZES = 4.0 ** np.arange(5, 19)  # 1 KiB to 64 GiB; between them time is close t
 @lru_cache(maxsize=4096)
 def _curve(fabric: Fabric, op: Op, ranks: int, per_domain: int) -> Array:
     # A group with few ranks per domain spans more GPUs than it has ranks: it meets the narrow level sooner.
-    apart = fabric.gpus_per_domain / max(per_domain, 1)
-    levels = tuple(replace(level, gpus=max(int(level.gpus / apart), 1)) for level in fabric.levels)
+    spacing = fabric.gpus_per_domain / max(per_domain, 1)
+    levels = tuple(replace(level, gpus=max(int(level.gpus / spacing), 1)) for level in fabric.levels)
     fabric = replace(fabric, levels=levels) if levels else fabric
     times = [collective_time(op, float(size), ranks, fabric, per_domain=per_domain).seconds for size in SIZES]
     return np.asarray(np.log(np.maximum(np.array(times), 1e-12)))

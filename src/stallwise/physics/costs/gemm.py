@@ -140,8 +140,8 @@ def _correction(m: Any, n: Any, k: Any, gpu: Gpu, dtype: str, without: int) -> A
     if not len(points):
         return np.zeros(shape)
     wanted = np.stack([np.broadcast_to(np.log(np.asarray(x, dtype=np.float64)), shape).ravel() for x in (m, n, k)], 1)
-    apart = ((wanted[:, None, :] - points[None, :, :]) ** 2).sum(-1)
-    weight = np.exp(-apart / (2 * NEIGHBOUR_WIDTH**2))
+    distances = ((wanted[:, None, :] - points[None, :, :]) ** 2).sum(-1)
+    weight = np.exp(-distances / (2 * NEIGHBOUR_WIDTH**2))
     weight[:, rows == without] = 0.0
     return np.asarray((weight @ errors / (weight.sum(1) + NEIGHBOUR_WEIGHT)).reshape(shape))
 

@@ -29,7 +29,7 @@ def met_share(tokens_per_expert: Any) -> Array:
     return np.asarray(-np.expm1(-np.maximum(np.asarray(tokens_per_expert, dtype=np.float64), 0.0)))
 
 
-def grouped_product_s(
+def grouped_gemm_s(
     tokens_per_expert: Any, experts: Any, n: Any, k: Any, gpu: Gpu, dtype: str = "bf16", *, by_chance: bool = False
 ) -> Array:
     """GPU seconds of (tokens x k) by (k x n) for each of `experts` on one card, the mean expert meeting so many tokens.

@@ -11,7 +11,7 @@ from stallwise.physics.costs import adapters
 from stallwise.physics.costs.attention import attention_s
 from stallwise.physics.costs.constants import sustained_ratio
 from stallwise.physics.costs.gemm import Array, ideal_s
-from stallwise.physics.costs.grouped import grouped_product_s
+from stallwise.physics.costs.grouped import grouped_gemm_s
 from stallwise.physics.specs.hardware import Gpu
 from stallwise.physics.specs.model import DENSE, LINEAR, MOE, NONE, Model
 from stallwise.physics.specs.recipe import Recipe, attention_kernel
@@ -35,7 +35,7 @@ UNFUSED_ACTIVATION = 14.0  # extra passes over the inner width where an activati
 # without fusion). By block both copies share a pass. MX: scales form while the value is read.
 QUANTISE_BYTES = {"tensorwise": 5.0, "rowwise": 16.0, "blockwise": 8.0, "mx": 6.0}
 # Products with a scale per block add partial sums in fp32 registers; one per row costs nothing (H200).
-SCALED_PRODUCT_RATIO = {"tensorwise": 1.0, "rowwise": 1.0, "blockwise": 1.15, "mx": 1.0}
+SCALED_GEMM_RATIO = {"tensorwise": 1.0, "rowwise": 1.0, "blockwise": 1.15, "mx": 1.0}
 CHUNKED_SCAN_SHARE = 0.06  # of peak that a chunked state-space scan reaches: small products and exponentials
 
 
@@ -88,7 +88,7 @@ class Slice:
     sp: Array  # 1 where norms and residuals are split over TP too
 
 
-def _product(
+def _gemm(
     m: Any, n: Any, k: Any, gpu: Gpu, dtype: str, *, wgrad: bool = True, sustained: bool = True
 ) -> tuple[Array, Array]:
     """Forward and backward (both gradients) seconds of a linear layer."""
@@ -104,10 +104,10 @@ def _grouped(
     rows: Any, experts: Any, n: Any, k: Any, gpu: Gpu, dtype: str, *, wgrad: bool, sustained: bool = True
 ) -> tuple[Array, Array]:
     """The same for one matrix per expert, every expert meeting `rows`."""
-    forward = grouped_product_s(rows, experts, n, k, gpu, dtype)
-    backward = grouped_product_s(rows, experts, k, n, gpu, dtype)
+    forward = grouped_gemm_s(rows, experts, n, k, gpu, dtype)
+    backward = grouped_gemm_s(rows, experts, k, n, gpu, dtype)
     if wgrad:
-        backward = backward + grouped_product_s(n, experts, k, rows, gpu, dtype)
+        backward = backward + grouped_gemm_s(n, experts, k, rows, gpu, dtype)
     ratio = sustained_ratio(gpu.architecture, dtype, sustained=sustained)
     return forward * ratio, backward * ratio
 
@@ -153,10 +153,10 @@ def _linears(
     work: LayerWork, shapes: list[tuple[Any, Any]], part: Slice, gpu: Gpu, recipe: Recipe, *, adapted: bool = False
 ) -> None:
     for n, k in shapes:
-        forward, backward = _product(
+        forward, backward = _gemm(
             part.tokens, n, k, gpu, recipe.precision, wgrad=not recipe.lora_rank, sustained=recipe.sustained
         )
-        ratio = SCALED_PRODUCT_RATIO[recipe.scales] if recipe.eight_bit else 1.0
+        ratio = SCALED_GEMM_RATIO[recipe.scales] if recipe.eight_bit else 1.0
         work.gemm_f += forward * ratio
         work.gemm_b += backward * ratio
         work.quant_f += QUANTISE_BYTES[recipe.scales] * part.tokens * k
@@ -255,7 +255,7 @@ def _experts(work: LayerWork, model: Model, part: Slice, gpu: Gpu, recipe: Recip
         _dense_mlp(work, model, model.shared_intermediate, part, gpu, recipe)
     if model.expert_hidden:
         _linears(work, [(width, model.hidden), (model.hidden, width)], part, gpu, recipe)
-    router, router_b = _product(part.tokens / part.tp, model.experts, model.hidden, gpu, "fp32")
+    router, router_b = _gemm(part.tokens / part.tp, model.experts, model.hidden, gpu, "fp32")
     work.gemm_f += router / 4  # tf32 or bf16 in practice
     work.gemm_b += router_b / 4
 

@@ -226,7 +226,7 @@ def memory(model: Model, grid: Grid, workload: Workload, recipe: Recipe) -> Memo
     return best
 
 
-def course(grid: Grid, recipe: Recipe, stage: Stage) -> list[tuple[str, dict[str, Array]]]:
+def over_step(grid: Grid, recipe: Recipe, stage: Stage) -> list[tuple[str, dict[str, Array]]]:
     """A step of one stage, moment by moment in the order of time: named parts, as far as they are there by then."""
     still = {"weights": stage.weights, "optimizer": stage.optimizer, "gathered": stage.gathered}
     start, end, update, layer = stage.moments

@@ -24,7 +24,7 @@ class Cost:
     inner: tuple[int, ...] = ()  # dimensions that decide alignment
 
 
-def product(m: int, n: int, k: int, batch: int = 1) -> Cost:
+def gemm(m: int, n: int, k: int, batch: int = 1) -> Cost:
     """batch times (m x k by k x n)."""
     return Cost(2.0 * batch * m * n * k, float(batch) * (m * k + k * n + m * n), min(m, n), (m, n, k))
 
@@ -33,14 +33,14 @@ def _mm(dims: Dims, skip: int) -> Cost | None:
     left, right = dims[skip], dims[skip + 1]
     if len(left) < 2 or len(right) < 2:
         return None
-    return product(left[-2], right[-1], left[-1], prod(left[:-2]))
+    return gemm(left[-2], right[-1], left[-1], prod(left[:-2]))
 
 
 def _linear(dims: Dims) -> Cost | None:
     rows, weight = dims[0], dims[1]
     if len(weight) != 2 or not rows:
         return None
-    return product(prod(rows[:-1]), weight[0], weight[1])
+    return gemm(prod(rows[:-1]), weight[0], weight[1])
 
 
 def _attention(dims: Dims) -> Cost | None:
@@ -62,7 +62,7 @@ def _convolution(dims: Dims, concrete: Concrete) -> Cost | None:
         for size, window, s, p, d in zip(image[2:], weight[2:], stride, padding, dilation, strict=True)
     ]
     pixels = image[0] * prod(out)
-    return product(pixels, weight[0], prod(weight[1:]))
+    return gemm(pixels, weight[0], prod(weight[1:]))
 
 
 def _numbers(concrete: Concrete, index: int, count: int) -> list[int]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from stallwise.physics.specs.hardware import Gpu
 
 
-def roof_flop_per_s(gpu: Gpu, dtype: str, intensity: float) -> float:
+def ceiling_flop_per_s(gpu: Gpu, dtype: str, intensity: float) -> float:
     """The lower of the arithmetic peak and intensity times bandwidth."""
     return min(gpu.peak(dtype), intensity * gpu.bandwidth_byte_per_s)
 

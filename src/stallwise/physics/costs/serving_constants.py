@@ -19,7 +19,7 @@ from typing import Any
 from stallwise.errors import BadRequest
 from stallwise.tables import parsed
 
-RELEASES_APART = 4.0  # about a quarter of a year of an engine's releases: so far apart is early from late
+RELEASES_PER_STEP = 4.0  # about a quarter of a year of an engine's releases: so far apart is early from late
 EARLY_UNSTATED = 0.5  # how early a release counts that nobody named: half way between the two
 
 
@@ -103,7 +103,7 @@ def early_by(version: str, release: Sequence[int], steps: Sequence[float]) -> fl
     if found is None:
         return EARLY_UNSTATED if not version.strip() else 0.0  # a nightly or a branch is newer than releases
     before = sum(step * (late - own) for step, late, own in zip(steps, release, found, strict=True))
-    return max(-1.0, min(before / RELEASES_APART, 1.0))
+    return max(-1.0, min(before / RELEASES_PER_STEP, 1.0))
 
 
 def release_of(version: str) -> tuple[int, ...] | None:
@@ -130,15 +130,15 @@ def _on(vendor: str, k: Constants) -> Constants:
 
 
 @cache
-def spread(what: str, share: float = 0.8, *, told: bool = True, pools: bool = False) -> tuple[float, float]:
+def spread(what: str, share: float = 0.8, *, stated: bool = True, pools: bool = False) -> tuple[float, float]:
     """The interval of measured over predicted (`tpot`, `ttft`, `rate`) for a group nobody saw.
 
-    `told`: release, load and speculation were stated, so that the interval need not hold their alternatives. `pools`:
+    `stated`: release, load and speculation were stated, so that the interval need not hold their alternatives. `pools`:
     of prefill and decode apart, where the alternatives are a mixture of their own.
     """
     table = _table()["spread"][f"{share:.0%}".rstrip("%")]
     low, high = (
-        table["pools" if pools else "told" if told else "untold"][what]
+        table["pools" if pools else "told" if stated else "untold"][what]
         if what != "layers"
         else _table()["spread"]["layers"]
     )

@@ -71,14 +71,18 @@ def doubt_of(
         new += NEW_FRAMEWORK**2
     if cluster.gpus > known["most_gpus"]:
         new += NEW_SCALE**2
-    if cluster.nodes > 1 and not cluster.network_told:
+    if cluster.nodes > 1 and not cluster.network_stated:
         new += UNTOLD_NETWORK**2
     if not recipe.software_year:
         new += UNTOLD_RELEASE**2
-    apart, within = float(spread["between"]) if between is None else between, float(spread["within"])
+    between_sd, within = float(spread["between"]) if between is None else between, float(spread["within"])
     if calibrated:
-        apart, knobs = apart * CALIBRATED_BETWEEN_SHARE, knobs * CALIBRATED_BETWEEN_SHARE
+        between_sd, knobs = between_sd * CALIBRATED_BETWEEN_SHARE, knobs * CALIBRATED_BETWEEN_SHARE
     wiring = cluster.gpus > 1 and not cluster.wiring_known and not calibrated
     return Doubt(
-        apart, within, knobs, sqrt(new) if beyond and not calibrated else 0.0, UNKNOWN_WIRING_RATIO if wiring else 1.0
+        between_sd,
+        within,
+        knobs,
+        sqrt(new) if beyond and not calibrated else 0.0,
+        UNKNOWN_WIRING_RATIO if wiring else 1.0,
     )

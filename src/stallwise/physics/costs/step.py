@@ -52,8 +52,8 @@ class Step:
 class Micro:
     """One microbatch on a mean stage, in seconds; f forward, b backward."""
 
-    products_f: Array
-    products_b: Array
+    gemm_time_f: Array
+    gemm_time_b: Array
     attention_f: Array
     attention_b: Array
     vector_f: Array
@@ -64,7 +64,7 @@ class Micro:
     cp_f: Array
     cp_b: Array
     again: Array  # what recomputation repeats
-    head_products: Array
+    head_gemm_time: Array
     head_vector: Array
     host: Array = None  # type: ignore[assignment]
     sharding: Array = None  # type: ignore[assignment]  # FSDP traffic that nothing hides
@@ -72,12 +72,12 @@ class Micro:
     @property
     def forward(self) -> Array:
         """One pass forward."""
-        return self.products_f + self.attention_f + self.vector_f + self.tp_f + self.ep + self.cp_f
+        return self.gemm_time_f + self.attention_f + self.vector_f + self.tp_f + self.ep + self.cp_f
 
     @property
     def backward(self) -> Array:
         """One pass backward, recomputation apart."""
-        return self.products_b + self.attention_b + self.vector_b + self.tp_b + self.ep + self.cp_b
+        return self.gemm_time_b + self.attention_b + self.vector_b + self.tp_b + self.ep + self.cp_b
 
     @property
     def busy(self) -> Array:
@@ -92,7 +92,7 @@ class Micro:
     @property
     def head(self) -> Array:
         """The last stage's extra work."""
-        return self.head_products + self.head_vector
+        return self.head_gemm_time + self.head_vector
 
 
 def time_step(work: Work, constants: Array) -> Step:
@@ -112,7 +112,7 @@ def time_step(work: Work, constants: Array) -> Step:
     jitter = whole * k[INDEX["jitter"]] * np.log2(np.maximum(work.nodes, 1.0))
     return Step(
         total=whole + jitter,
-        products=m * (micro.products_f + micro.products_b + micro.head_products / work.pp),
+        products=m * (micro.gemm_time_f + micro.gemm_time_b + micro.head_gemm_time / work.pp),
         attention=m * (micro.attention_f + micro.attention_b),
         vector=m * (micro.vector_f + micro.vector_b + micro.head_vector / work.pp),
         recompute=m * micro.again,
@@ -134,30 +134,30 @@ def one_microbatch(work: Work, k: Array) -> Micro:
     products, attention, memory = k[INDEX["products"]], k[INDEX["attention"]], k[INDEX["memory"]]
     messages, experts = k[INDEX["messages"]], k[INDEX["experts"]]
     experts_f = work.expert_f * products
-    products_f = work.gemm_f * products + experts_f
-    products_b = (work.gemm_b + work.expert_b) * products
+    gemm_time_f = work.gemm_f * products + experts_f
+    gemm_time_b = (work.gemm_b + work.expert_b) * products
     attention_f = work.attn_f * attention + work.scan_f
     attention_b = work.attn_b * attention + work.scan_b
     routed = work.routed * experts / 3  # a third forward, two backward
     ring = work.cp_f * messages
     micro = Micro(
-        products_f=products_f,
-        products_b=products_b,
+        gemm_time_f=gemm_time_f,
+        gemm_time_b=gemm_time_b,
         attention_f=attention_f,
         attention_b=attention_b,
         vector_f=(work.vector_f + work.quant_f) * memory + routed,
         vector_b=(work.vector_b + work.quant_b) * memory + 2 * routed,
         # A message hides behind the products it feeds at most: over the network it outlasts them.
-        tp_f=_message(work.tp_f * messages, work.tp_exposed_f, products_f),
-        tp_b=_message(work.tp_b * messages, work.tp_exposed_b, products_b),
+        tp_f=_message(work.tp_f * messages, work.tp_exposed_f, gemm_time_f),
+        tp_b=_message(work.tp_b * messages, work.tp_exposed_b, gemm_time_b),
         ep=_expert_exchange(
-            work, work.ep_f * messages * work.imbalance, products_f + products_b + attention_f + attention_b
+            work, work.ep_f * messages * work.imbalance, gemm_time_f + gemm_time_b + attention_f + attention_b
         ),
         # Keys and values travel while the step before is worked on; the first step has nothing before it.
         cp_f=_ring(ring, attention_f, work.cp),
         cp_b=_ring(2 * ring, attention_b, work.cp),
-        again=np.zeros(len(products_f)),
-        head_products=(work.head_f + work.head_b) * products,
+        again=np.zeros(len(gemm_time_f)),
+        head_gemm_time=(work.head_f + work.head_b) * products,
         head_vector=(work.head_vector_f + work.head_vector_b) * memory,
     )
     micro.again = _again(work, micro, experts_f)
@@ -185,7 +185,7 @@ def _again(work: Work, micro: Micro, experts_f: Array) -> Array:
     cheap = CHEAP_SHARE * micro.vector_f
     light = np.where(work.unfused > 0, np.maximum(micro.attention_f, cheap), cheap)
     # By operator: attention and every second product are kept, all else is re-run; experts keep theirs.
-    operator = np.where(work.unfused > 0, micro.attention_f, 0.0) + micro.vector_f + (micro.products_f - experts_f) / 2
+    operator = np.where(work.unfused > 0, micro.attention_f, 0.0) + micro.vector_f + (micro.gemm_time_f - experts_f) / 2
     choices = [work.recompute == code for code in (2, 1, 3, 4)]
     whole = micro.forward * work.full_share
     return np.asarray(np.select(choices, [whole, light, light + experts_f + micro.ep, operator + micro.tp_f / 2], 0.0))
@@ -241,7 +241,7 @@ def _exposed(message: Array, window: Array, layers: Array) -> Array:
 
 def _idle_ratio(work: Work, micro: Micro) -> Array:
     """Idle time of the schedule over that of 1F1B: splitting weight gradients off fills most of it."""
-    weight = micro.products_b / 2 / np.maximum(micro.busy, 1e-12)
+    weight = micro.gemm_time_b / 2 / np.maximum(micro.busy, 1e-12)
     third = np.clip(1.0 - 2.0 * weight, 0.1, 1.0)
     same = np.ones_like(third)
     table = np.stack([same, third, SPLIT_IDLE_RATIO[2] * same, SPLIT_IDLE_RATIO[3] * same, third / 2])

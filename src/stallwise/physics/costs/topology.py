@@ -74,7 +74,7 @@ class Fabric:
     host_path: str = (
         ""  # what cards without a switch share: "switch" nothing, "root" one path, "sockets" two processors
     )
-    told: bool = True  # whether somebody said how cards without a switch are plugged in
+    wiring_stated: bool = True  # whether somebody said how cards without a switch are plugged in
 
     def __post_init__(self) -> None:
         if self.gpus_per_domain < 1:
@@ -138,13 +138,13 @@ def fabric_of(cluster: Cluster) -> Fabric:
         in_switch_reduction=switched and card.vendor.lower() == "nvidia" and link.name in REDUCING_LINKS,
         nic_byte_per_s=cluster.nic_byte_per_s,
         levels=levels,
-        told=switched or cluster.told_wiring,
+        wiring_stated=switched or cluster.stated_wiring,
     )
 
 
 def plugged_best(fabric: Fabric) -> Fabric:
     """Cards without NVLink at their best: behind one PCIe switch that nobody shares."""
-    return replace(fabric, host_path="switch", told=True)
+    return replace(fabric, host_path="switch", wiring_stated=True)
 
 
 def step_fabric_of(cluster: Cluster) -> Fabric:

@@ -31,7 +31,7 @@ class Needed:
 
 
 @dataclass(frozen=True, slots=True)
-class BubbleAccount:
+class BubbleCategory:
     """A bubble taken apart."""
 
     effects: tuple[Effect, ...]
@@ -63,14 +63,14 @@ def formula_share(devices: int, microbatches: int, chunks: int = 1) -> float:
     return useful_to_step((devices - 1) / (chunks * microbatches))
 
 
-def account(
+def category(
     layers: int,
     layer: LayerTimes,
     place: Placement,
     *,
     split: tuple[int, ...] | None = None,
     measured_share: float | None = None,
-) -> BubbleAccount:
+) -> BubbleCategory:
     """Adds uneven stages, recompute and transfers to the ideal, in this order, each simulated."""
     if measured_share is not None and not 0 <= measured_share < 1:
         raise BadRequest(f"a bubble of {measured_share:.0%} of the step cannot be", hint="between 0% and 99%")
@@ -102,7 +102,7 @@ def account(
     best = best_split(layers, layer, place)
     best_run = run_split(best, layer, place)
     modelled = run.bubble_step_share
-    return BubbleAccount(
+    return BubbleCategory(
         effects=tuple(effects),
         modelled_share=modelled,
         measured_share=measured_share,

@@ -37,7 +37,7 @@ class Cluster:
     gpus_per_node: int = 8
     domain: int = 8
     nic_byte_per_s: float = 50e9
-    network_told: bool = False  # somebody said how fast it is
+    network_stated: bool = False  # somebody said how fast it is
     rails: int = 8
     pod_gpus: int = 0  # 0: one flat network
     oversubscription_ratio: float = 1.0  # between pods
@@ -64,14 +64,14 @@ class Cluster:
         return -(-self.gpus // self.gpus_per_node)
 
     @property
-    def told_wiring(self) -> bool:
+    def stated_wiring(self) -> bool:
         """Somebody said how cards without a switch are plugged in."""
         return bool(self.host_wiring) or self.peer_access is not None
 
     @property
     def wiring_known(self) -> bool:
         """NVLink, or somebody said how the cards are plugged in."""
-        return self.gpu.nvlink_byte_per_s > 0 or self.told_wiring
+        return self.gpu.nvlink_byte_per_s > 0 or self.stated_wiring
 
     @property
     def name(self) -> str:
@@ -98,7 +98,7 @@ def cluster_of(card: Gpu | str, gpus: int, **known: float | int | None) -> Clust
         "nic_byte_per_s": FASTER_NICS.get(found.name, NICS.get(found.architecture, DEFAULT_NIC)),
     }
     settings.update({k: v for k, v in known.items() if v is not None})
-    settings["network_told"] = known.get("nic_byte_per_s") is not None
+    settings["network_stated"] = known.get("nic_byte_per_s") is not None
     return Cluster(found, gpus, **settings)  # type: ignore[arg-type]
 
 

@@ -50,8 +50,8 @@ def profiles(gpu: Gpu) -> tuple[Profile, ...]:
 def _boards() -> dict[str, tuple[Profile, ...]]:
     text = (Path(__file__).parent / "catalog" / "mig.toml").read_text(encoding="utf-8")
     found = {}
-    for board in parsed(text)["board"]:
-        compute, memory = board["compute_slices"], board["memory_slices"]
-        cut = tuple(Profile(name, c / compute, m / memory, count) for name, c, m, count in board["profiles"])
-        found.update(dict.fromkeys(board["gpus"], cut))
+    for gpu_row in parsed(text)["board"]:
+        compute, memory = gpu_row["compute_slices"], gpu_row["memory_slices"]
+        cut = tuple(Profile(name, c / compute, m / memory, count) for name, c, m, count in gpu_row["profiles"])
+        found.update(dict.fromkeys(gpu_row["gpus"], cut))
     return found

@@ -32,7 +32,7 @@ PARTIAL = re.compile(r"partial ?\((\d+) ?/ ?(\d+)")
 
 
 @dataclass(frozen=True)
-class Said:
+class StatedRecipe:
     """What the words settle; None is open. `network_byte_per_s` is per GPU and direction."""
 
     attention: str | None = None  # one of recipe.ATTENTION, or "fused"
@@ -86,7 +86,7 @@ def word_for(name: str, text: str) -> str | None:
     return None
 
 
-def read_recipe(row: dict[str, Any]) -> Said:
+def read_recipe(row: dict[str, Any]) -> StatedRecipe:
     """All fields from a row: a column of the field's own name wins, then its special column, then free text."""
 
     def cell(key: str) -> str:
@@ -105,10 +105,10 @@ def read_recipe(row: dict[str, Any]) -> Said:
         recompute = "full" if re.search(r"full (?:activation )?(?:recompute|checkpoint)", free) else None
     # A sharding word names a framework only where nothing else does.
     framework = found("framework", free) or word_for("framework", cell("sharding"))
-    told = " ; ".join(str(row.get(k) or "") for k in ("nic", "network", "notes"))
+    remarks = " ; ".join(str(row.get(k) or "") for k in ("nic", "network", "notes"))
     unread = [k for k, v in (("sharding", sharding), ("recompute", recompute)) if cell(k) and v is None]
     group = GROUP.search(cell("sharding"))
-    return Said(
+    return StatedRecipe(
         attention=found("attention", free),
         framework=framework,
         kernels=found("kernels", everything),
@@ -133,8 +133,8 @@ def read_recipe(row: dict[str, Any]) -> Said:
         offload=found("offload", everything),
         offload_share=_share(everything),
         year=software_year(f"{cell('release')} {cell('source')}", f"{free} {cell('citation')}"),
-        network_byte_per_s=network_rate(told),
-        node_gpus=node_size(told),
+        network_byte_per_s=network_rate(remarks),
+        node_gpus=node_size(remarks),
         unread=tuple(unread),
     )
 
@@ -180,12 +180,12 @@ def software_year(*texts: str) -> float:
     return 0.0
 
 
-def usual_states(framework: str, precision: str, year: float = 0.0, **said: str) -> States:
-    """Types of a job whose owner says no more: the likeliest of what people run, where `said` leaves it open."""
+def usual_states(framework: str, precision: str, year: float = 0.0, **stated: str) -> States:
+    """Types of a job whose owner says no more: the likeliest of what people run, where `stated` leaves it open."""
 
     def taken(name: str) -> str:
         weights = habit(name, year=year, framework=framework, precision=precision)
-        return said.get(name) or max(weights, key=lambda k: weights[k])
+        return stated.get(name) or max(weights, key=lambda k: weights[k])
 
     return States(param=taken("param"), grad=taken("grad"), frozen=taken("frozen"))
 

@@ -96,7 +96,7 @@ class Predicted:
 
     answers: dict[str, Mixture]
     prefix: str
-    told: bool
+    all_stated: bool
     pools: bool = False
     assumed: tuple[str, ...] = ()
 
@@ -106,7 +106,7 @@ def _one(row_id: str, source: str, predicted: Predicted, metric: str, value: flo
     if guess is None:
         return Scored(row_id, source, name, value, note="the load is not stated")
     (low, high), wide = (
-        guess.interval(share, spread(SPREADS[metric], share, told=predicted.told, pools=predicted.pools))
+        guess.interval(share, spread(SPREADS[metric], share, stated=predicted.all_stated, pools=predicted.pools))
         for share in (INSIDE_SHARE, WIDE_SHARE)
     )
     note = "; ".join(predicted.assumed)
@@ -132,7 +132,7 @@ def _aggregated(row: Row) -> Predicted:
         raise BadRequest(
             f"the weights need {room.weight_bytes / 1e9:.0f} GB of a GPU's {room.usable_bytes / 1e9:.0f} GB", hint=""
         )
-    told = bool(run.deployment.engine_version and (row.get("load") or "").strip())
+    all_stated = bool(run.deployment.engine_version and (row.get("load") or "").strip())
     prefix = "static_" if (row.get("mode") or "").startswith("static") else ""
     if prefix:  # the engine by itself, with no server in front
         engine = Engine(run.deployment, replace(engine.k, first_token_s=0.0))
@@ -140,18 +140,20 @@ def _aggregated(row: Row) -> Predicted:
     if run.concurrency is None:  # everything queued: as many as fit, none of them in a first wave
         most = max(1.0, min(room.requests(run.isl + run.osl), cap or MAX_SEQUENCES * run.deployment.dp))
         rate = operating(engine, Load(run.isl, run.osl, most, OPEN)).output_token_per_s
-        return Predicted({"output_token_per_s": single(rate)}, prefix, told)
+        return Predicted({"output_token_per_s": single(rate)}, prefix, all_stated)
     at = operating(
         engine,
         Load(run.isl, run.osl, run.concurrency, run.pattern, max_seqs=cap, budget=number(row, "max_num_batched_tokens")),
     )  # fmt: skip
-    return Predicted({name: single(getattr(at, name)) for name in SPREADS}, prefix, told, assumed=at.assumed)
+    return Predicted({name: single(getattr(at, name)) for name in SPREADS}, prefix, all_stated, assumed=at.assumed)
 
 
 def _disaggregated(row: Row) -> Predicted:
     """Prefill and decode pools in one loop; runs that leave them open are told apart from those that do not."""
     run = pooled_run(row)
-    return Predicted(_pooled(run), "disagg_" if run.told else "disagg_open_", True, pools=True, assumed=run.assumed)
+    return Predicted(
+        _pooled(run), "disagg_" if run.all_stated else "disagg_open_", True, pools=True, assumed=run.assumed
+    )
 
 
 @lru_cache(maxsize=2048)  # tables repeat runs

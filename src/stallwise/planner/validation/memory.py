@@ -65,9 +65,12 @@ def _predict(row: Row, source: str) -> Scored:
         value = _value(row, quantity)
     except StallwiseError as error:
         return Scored(row_id, source, metric, measured, note=error.problem)
-    said = read_recipe(row)
-    wide, least = memory_half_width(said.lora_rank > 0), value
-    if said.loss is None and framework_of(said, counted(row, "tp"), counted(row, "pp")) in ("pytorch", "deepspeed"):
+    stated_recipe = read_recipe(row)
+    wide, least = memory_half_width(stated_recipe.lora_rank > 0), value
+    if stated_recipe.loss is None and framework_of(stated_recipe, counted(row, "tp"), counted(row, "pp")) in (
+        "pytorch",
+        "deepspeed",
+    ):
         least = min(value, _value({**row, "loss": "chunked"}, quantity))  # nobody says whether logits exist whole
     return Scored(row_id, source, metric, measured, value, least / wide, value * wide, quantity)
 
@@ -83,11 +86,11 @@ def _value(row: Row, quantity: str) -> float:
     model = model_of(row)
     card = find_gpu(row.get("gpu", ""))
     mark = next((m for m in MARKS if m.lower() in row.get("notes", "").lower()), "")
-    told = {**row, "schedule": row.get("schedule") or mark}
+    full_row = {**row, "schedule": row.get("schedule") or mark}
     gpus = counted(row, "num_gpus")
-    said = read_recipe(told)
-    layout, _ = layout_of(told, gpus, said)
-    recipe, _ = recipe_for(told, layout, said, card.architecture if card else "ampere", model)
+    stated_recipe = read_recipe(full_row)
+    layout, _ = layout_of(full_row, gpus, stated_recipe)
+    recipe, _ = recipe_for(full_row, layout, stated_recipe, card.architecture if card else "ampere", model)
     stated = re.search(r"microbatches=(\d+)", row.get("notes", ""))
     batch = number(row, "global_batch")
     many = int(stated[1]) if stated else int(batch // (layout.dp * layout.micro_batch)) if batch else 4 * layout.pp
@@ -120,15 +123,15 @@ def _activations(model: Model, layout: Layout, grid: Grid, workload: Workload, r
 
 def details(rows: Sequence[Row], scored: Sequence[Scored]) -> dict[str, Any]:
     """Figures by kind of run, and how many runs that ran would have been called too large."""
-    told = {row.get("row_id", ""): row for row in rows}
+    rows_by_id = {row.get("row_id", ""): row for row in rows}
     kinds: dict[str, list[Scored]] = {}
     ran = refused = 0
     for s in scored:
-        row = told.get(s.row_id)
+        row = rows_by_id.get(s.row_id)
         if row is None or s.predicted is None or s.low is None or "%" in row.get("quantity", ""):
             continue
-        said = read_recipe(row)
-        kinds.setdefault("lora" if said.lora_rank else "full", []).append(s)
+        stated_recipe = read_recipe(row)
+        kinds.setdefault("lora" if stated_recipe.lora_rank else "full", []).append(s)
         card = find_gpu(row.get("gpu", ""))
         if card and "peak" in row.get("quantity", "").lower():
             ran += 1

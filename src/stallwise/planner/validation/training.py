@@ -17,14 +17,14 @@ from typing import Any
 from stallwise.errors import StallwiseError
 from stallwise.physics.costs.constants import Array
 from stallwise.physics.costs.fitted import constants_without, publisher_of, table
-from stallwise.physics.costs.known import kin_of
+from stallwise.physics.costs.published_kin import kin_of
 from stallwise.planner.knobs import Settings
 from stallwise.planner.measured import measured_step_s
 from stallwise.planner.predict import MeasuredStep, asked, calibrated, left_between, predict
 from stallwise.planner.runs import Run, run_of
 from stallwise.planner.scoring import Row, Scored
 from stallwise.planner.standing import KNOWN, MEASURED, UNKNOWN
-from stallwise.planner.validation._known import answers
+from stallwise.planner.validation._published_kin import answers
 from stallwise.progress import shown
 
 KIND = "training"
@@ -56,7 +56,7 @@ def _source(rows: Sequence[Row], source: str, calibrate: int) -> list[Scored]:
             if measured:
                 own.append((run, MeasuredStep(settings.work, settings.weights, measured)))
             continue
-        steps = [replace(step, apart=difference(run, other)) for other, step in own]
+        steps = [replace(step, noise_factor=difference(run, other)) for other, step in own]
         scored.append(_score(row, source, run, settings, measured, values, steps))
     return scored
 
@@ -128,21 +128,21 @@ def details(rows: Sequence[Row], scored: Sequence[Scored]) -> dict[str, Any]:
 
 
 SAME_JOB = ("source", "model", "layers", "hidden", "seq", "gpu", "num_gpus", "global_batch", "precision")
-APART = 1.05  # runs closer than this are equal
+EQUAL_WITHIN = 1.05  # runs closer than this are equal
 
 
 def pairs(rows: Sequence[Row], scored: Sequence[Scored]) -> dict[str, Any]:
     """Of two layouts of one job that differ by more than 5%, how often the faster is predicted to be the faster."""
     jobs: dict[tuple[str, ...], list[Scored]] = {}
-    told = {row.get("row_id", ""): row for row in rows}
+    by_id = {row.get("row_id", ""): row for row in rows}
     for s in scored:
-        if s.measured and s.predicted and s.row_id in told:
-            jobs.setdefault(tuple(told[s.row_id].get(c, "") for c in SAME_JOB), []).append(s)
+        if s.measured and s.predicted and s.row_id in by_id:
+            jobs.setdefault(tuple(by_id[s.row_id].get(c, "") for c in SAME_JOB), []).append(s)
     right = total = 0
     for job in jobs.values():
         for one, other in combinations(job, 2):
             assert one.measured and other.measured and one.predicted and other.predicted
-            if max(one.measured / other.measured, other.measured / one.measured) > APART:
+            if max(one.measured / other.measured, other.measured / one.measured) > EQUAL_WITHIN:
                 total += 1
                 right += (one.measured > other.measured) == (one.predicted > other.predicted)
     return {"pairs": total, "right_order_share": right / total if total else None}

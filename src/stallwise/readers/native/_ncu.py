@@ -53,19 +53,19 @@ class Launch:
             if quantity not in found and (counted := self._raw(*names, unit=quantity.unit)) is not None:
                 found[quantity] = counted
         for _, text, _, _ in self.rules:
-            for measured, told in facts_in_rule(text).items():
-                found.setdefault(measured, told)
+            for measured, ruled in facts_in_rule(text).items():
+                found.setdefault(measured, ruled)
         self._derive(found)
         return found
 
-    def tell(self, name: str, value: str, unit: str) -> None:
+    def add_metric(self, name: str, value: str, unit: str) -> None:
         """Takes a metric. One title stands for a share and for a rate: the key keeps both."""
         both = name == "Memory Throughput" and unit.endswith("/s")
         self.metrics.setdefault(f"{name} " if both else name, (value, unit))
 
     def _raw(self, *names: str, unit: Unit = Unit.COUNT) -> float | None:
-        told = (number(*self.metrics[name], unit) for name in names if name in self.metrics)
-        return next((value for value in told if value is not None), None)
+        values = (number(*self.metrics[name], unit) for name in names if name in self.metrics)
+        return next((value for value in values if value is not None), None)
 
     def _derive(self, found: dict[Quantity, float | str]) -> None:
         """Sums and ratios of counters of one launch: still a matter of format, not of cause."""
@@ -178,8 +178,8 @@ def _group_facts(
         yield Fact(k.CAPABILITY, first.capability, place, scope)
     if first.device:
         yield Fact(k.DEVICE, first.device, place, scope)
-    told = ((number_of(speedup), rule) for rule, _, kind, speedup in first.rules if kind != _VENDOR_LOCAL)
-    if estimates := [(speedup, rule) for speedup, rule in told if speedup is not None]:
+    ruled = ((number_of(speedup), rule) for rule, _, kind, speedup in first.rules if kind != _VENDOR_LOCAL)
+    if estimates := [(speedup, rule) for speedup, rule in ruled if speedup is not None]:
         best = max(estimates)
         yield Fact(k.VENDOR_RULE, best[1], place, scope)
         yield Fact(k.VENDOR_SPEEDUP, best[0] / 100, place, scope)

@@ -50,8 +50,8 @@ def facts_in_rule(text: str) -> dict[Quantity, float | str]:
     """What a sentence measures."""
     found: dict[Quantity, float | str] = {}
     for pattern, row in sentences():
-        for told in pattern.findall(text):
-            value = float(told) / (100 if row.get("percent") else 1)
+        for found_text in pattern.findall(text):
+            value = float(found_text) / (100 if row.get("percent") else 1)
             found[quantities()[row["is"]]] = value / (1 + value) if row.get("above") else value
     if match := _P["top_pipe"].match(text):
         inner = _P["sub_pipe"].search(match[3])

@@ -147,9 +147,9 @@ def _devices(database: sqlite3.Connection, columns: dict[str, set[str]]) -> Iter
     have = columns.get("TARGET_INFO_GPU", set())
     if not {"id", "name"} <= have:
         return
-    told = (f"CAST({name} AS INTEGER)" if name in have else "0" for name in ("totalMemory", "smCount"))
+    casts = (f"CAST({name} AS INTEGER)" if name in have else "0" for name in ("totalMemory", "smCount"))
     for index, name, size, count in database.execute(
-        f"SELECT CAST(id AS INTEGER), name, {', '.join(told)} FROM TARGET_INFO_GPU LIMIT 64"
+        f"SELECT CAST(id AS INTEGER), name, {', '.join(casts)} FROM TARGET_INFO_GPU LIMIT 64"
     ):
         yield Device(index or 0, str(name), float(size or 0), count or 0)
 

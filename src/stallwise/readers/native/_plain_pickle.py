@@ -26,7 +26,7 @@ MAX_DEPTH = 100  # no dump nests deeper; whoever walks the result may recurse
 MAX_UNFOLDED = 1000  # times the values stored: stack frames repeat that often, bombs far more
 MAX_TUPLE = 1000  # values that one tuple may unfold to, beyond those written in it
 LONGEST_INT_BYTES = 9  # 64 bits and a sign; of longer ones so many can have one hash that a dict of them takes hours
-LONGEST_INT_LETTERS = 24  # the same as text, with its opcode and its end
+LONGEST_INT_CHARACTERS = 24  # the same as text, with its opcode and its end
 REFUSED = {
     "REDUCE", "BUILD", "INST", "OBJ", "NEWOBJ", "NEWOBJ_EX", "EXT1", "EXT2", "EXT4", "PERSID", "BINPERSID", "NEXT_BUFFER",
     "READONLY_BUFFER",
@@ -193,7 +193,7 @@ def _step(data: bytes, place: int, opcode: bytes) -> int:
     elif opcode in _LINES:
         line_end = data.find(b"\n", place, place + _LONGEST_LINE)
         after = line_end + 1 if line_end >= 0 else len(data) + 1
-        if opcode in b"IL" and after - place > LONGEST_INT_LETTERS:
+        if opcode in b"IL" and after - place > LONGEST_INT_CHARACTERS:
             raise _too_long()
     else:  # text memo places, DUP, POP, tuples of more than numbers, frozen sets, no opcode at all, or one that is refused
         raise _Suspicious

@@ -35,12 +35,12 @@ def trusted_part(timeline: Timeline) -> tuple[Timeline | None, str]:
     # The first orphan of a lasting run of them: a lone one may be a launch that failed.
     lasting = np.flatnonzero(np.convolve(orphan, np.ones(8), "valid") >= 7) if len(orphan) >= 8 else np.array([0])
     first = int(lasting[0]) if len(lasting) else len(orphan)
-    said = f"of {len(calls):,} launches before the cut {int(orphan.sum()):,} have no kernel"
+    summary = f"of {len(calls):,} launches before the cut {int(orphan.sum()):,} have no kernel"
     if first < WORTH_KEEPING * len(calls):
-        return None, said
+        return None, summary
     until_s = float(timeline.start_s[calls[first]]) if first < len(calls) else float("inf")
     keep = timeline.end_s <= until_s
-    return _only(timeline, keep), f"{said}; everything after {until_s * 1e3:.1f} ms was left out"
+    return _only(timeline, keep), f"{summary}; everything after {until_s * 1e3:.1f} ms was left out"
 
 
 def _only(timeline: Timeline, keep: NDArray[np.bool_]) -> Timeline:

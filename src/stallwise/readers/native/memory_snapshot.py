@@ -16,7 +16,7 @@ from stallwise.evidence.catalog import quantities
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Note, Scope, Series, Source, Table
 from stallwise.readers._traceback import Frame, phase_of
-from stallwise.readers.native._memory_course import course_of
+from stallwise.readers.native._memory_over_time import memory_over_time
 from stallwise.readers.native._plain_pickle import load_plain, looks_like_pickle
 from stallwise.readers.native._snapshot import CATEGORIES, LEAVING, Moment, category_of, moment_at, place_of, traces
 from stallwise.units import Unit, show
@@ -78,7 +78,7 @@ def _read(snapshot: dict[str, Any], source: Source) -> Iterator[Item]:
     if trace:
         start = moment_at(snapshot, device, 0)
         yield from _timeline(trace, start, source, device)
-        yield from course_of(trace, start, source, device)
+        yield from memory_over_time(trace, start, source, device)
 
 
 def _failure(moment: Moment, entry: dict[str, Any], failures: list[int], source: Source) -> Iterator[Item]:

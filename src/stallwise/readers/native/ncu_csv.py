@@ -76,7 +76,7 @@ def _long(header: list[str], body: list[list[str]], start: int) -> list[Launch]:
             )  # fmt: skip
         metric = cells.get("Metric Name", "")
         if metric:
-            launch.tell(metric, cells.get(value_column, ""), cells.get("Metric Unit", ""))
+            launch.add_metric(metric, cells.get(value_column, ""), cells.get("Metric Unit", ""))
         if cells.get("Rule Name"):
             launch.rules.append(
                 (cells["Rule Name"], cells.get("Rule Description", ""), cells.get("Estimated Speedup Type", ""),

@@ -93,7 +93,7 @@ def _metric(launch: Launch, line: str) -> None:
             unit, value = words
         elif not _known(name) and len(parts := name.rsplit(" ", 1)) == 2 and _P["units"].match(parts[1]):
             name, unit = parts
-    launch.tell(name, value, unit)
+    launch.add_metric(name, value, unit)
 
 
 def _known(name: str) -> bool:

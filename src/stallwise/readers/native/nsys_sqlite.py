@@ -90,7 +90,7 @@ def _kernels(database: sqlite3.Connection, captured: set[str]) -> list[tuple[Any
         return []
     name = next((f"r.{column}" for column in NAMES if column in have), "NULL")
     worded = "StringIds" in captured and name != "NULL"
-    said = "s.value" if worded else f"'kernel ' || {name}" if name != "NULL" else "'kernel'"
+    name_expression = "s.value" if worded else f"'kernel ' || {name}" if name != "NULL" else "'kernel'"
     means = (
         f"AVG({(' + ' if part == 'shared' else ' * ').join(f'r.{c}' for c in columns)})"
         if {*columns} <= have
@@ -99,7 +99,7 @@ def _kernels(database: sqlite3.Connection, captured: set[str]) -> list[tuple[Any
     )
     joined = f"JOIN StringIds s ON s.id = {name}" if worded else ""
     return database.execute(
-        f"SELECT {said}, COUNT(*), SUM(r.end - r.start), {', '.join(means)} FROM {KERNELS} r {joined} "
+        f"SELECT {name_expression}, COUNT(*), SUM(r.end - r.start), {', '.join(means)} FROM {KERNELS} r {joined} "
         f"GROUP BY {name} ORDER BY 3 DESC"
     ).fetchall()
 

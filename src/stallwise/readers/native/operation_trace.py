@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from stallwise.errors import UnreadableInput
-from stallwise.evidence import collector
+from stallwise.evidence import gc_pause
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.blocks import Blocks
 from stallwise.evidence.evidence import Item
@@ -48,7 +48,7 @@ def read(artifact: Artifact) -> Iterator[Item]:
     columns = _Columns(sorted(k for x in set(_KEY.findall(artifact.head)) if (k := x.decode()) in roles()))
     blocks = Blocks(artifact)
     split = _Events(blocks, columns.event)
-    with collector.paused():
+    with gc_pause.paused():
         for events in split:
             columns.add(events)
     source = Source(artifact.name)

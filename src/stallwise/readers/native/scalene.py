@@ -34,7 +34,7 @@ def read(artifact: Artifact) -> Iterator[Item]:
         raise UnreadableInput(
             f"{artifact.name} holds no times of files", hint="scalene --json --outfile scalene.json train.py"
         )
-    rows = [_spent(file, line, whole_s) for file, told in files.items() for line in objects_under(told, "lines")]
+    rows = [_spent(file, line, whole_s) for file, content in files.items() for line in objects_under(content, "lines")]
     rows = [row for row in rows if row.own_s > 0 or row.device_s > 0]
     yield profile_table(
         rows, Source(artifact.name), of="lines", host_s=whole_s, device_s=sum(r.device_s for r in rows) or UNKNOWN,

@@ -73,9 +73,9 @@ def _end(about: dict[str, Any], source: Source) -> Iterator[Item]:
     if about.get("signal_name"):
         yield Fact(job.SIGNAL, str(about["signal_name"]), source)
     words = [str(line) for line in about.get("last_words", []) if isinstance(line, str)]
-    said = [line for line in words if _P["names_itself"].match(line) and not line.startswith("stallwise:")]
+    errors = [line for line in words if _P["names_itself"].match(line) and not line.startswith("stallwise:")]
     if code != 0 and words:
-        yield Fact(job.LAST_WORDS, (said or words)[-1].strip()[:300], source)
+        yield Fact(job.LAST_WORDS, (errors or words)[-1].strip()[:300], source)
     kernel = [str(line) for line in about.get("kernel", [])]
     if about.get("oom_kills"):
         yield Fact(job.KILLED_FOR_MEMORY, f"the control group counts {about['oom_kills']} killed for memory", source)
@@ -92,7 +92,7 @@ def _logged_steps(logged: dict[str, Any], source: Source) -> Iterator[Item]:
     if len(number) == len(seconds) > 0 and np.isfinite(seconds).all():
         at = Source(source.file, f"times of the lines '{str(logged.get('line'))[:60]}'")
         yield Series(run.STEP_TIME, number, seconds, at)
-        yield Fact(job.STEP_BORDER, "a line of the output", at)
+        yield Fact(job.STEP_BOUNDARY, "a line of the output", at)
 
 
 def _processes(artifact: Artifact, source: Source) -> Iterator[Item]:

@@ -65,12 +65,12 @@ def read(artifact: Artifact) -> Iterator[Item]:
     untraced = record.untraced_s()
     if whole.windows and len(untraced) >= FEWEST_UNTRACED:
         middle, low, high = (float(np.percentile(untraced, q)) for q in (50, 25, 75))
-        if record.border[-1] == REPLAY:  # it returns before it has run
+        if record.boundary[-1] == REPLAY:  # it returns before it has run
             middle = low = high = float(np.mean(untraced))
         # A host that runs ahead ends most steps early and waits in a few: no usual step is shorter than its work on the device.
         middle, low, high = (max(value, record.device_step_s()) for value in (middle, low, high))
         yield Fact(job.UNTRACED_STEP, middle, source, scope, len(untraced), low, high)
-    yield Fact(job.STEP_BORDER, record.border[-1], source, scope)
+    yield Fact(job.STEP_BOUNDARY, record.boundary[-1], source, scope)
     yield Fact(stages.ON_DEVICE, float(record.on_device), source, scope)
     for name in (*STAGES, *PARTS):
         values = record.stage(name) if name != COLLECTION else record.collections()

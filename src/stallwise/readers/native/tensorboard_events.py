@@ -17,7 +17,7 @@ from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog import run
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Note, Source
-from stallwise.evidence.reading import Course, Printed, points_of
+from stallwise.evidence.reading import Curve, Printed, points_of
 from stallwise.readers.native._wire import message
 
 FORMAT = "TensorBoard events"
@@ -55,7 +55,7 @@ def read(artifact: Artifact) -> Iterator[Item | Printed]:
         raise UnreadableInput(f"{artifact.name} holds no readable event", hint="copy the file again")
     yield from _pace(walls, artifact.name)
     yield Printed(
-        artifact.name, lambda wanted: [Course(tag, points=points_of(rows)) for tag, rows in found.items()], table=True
+        artifact.name, lambda wanted: [Curve(tag, points=points_of(rows)) for tag, rows in found.items()], table=True
     )
 
 
@@ -80,10 +80,12 @@ def _records(data: bytes) -> Iterator[bytes]:
 
 
 def _scalars(event: bytes) -> Iterator[tuple[float, int, str, float]]:
-    told = message(event)
-    wall_s = _number(told.get(EVENT_WALL, [b""])[-1], "<d") or 0.0
-    step = told.get(EVENT_STEP, [0])[-1]
-    for value in (v for summary in told.get(EVENT_SUMMARY, ()) for v in message(summary).get(SUMMARY_VALUE, ())):
+    summary_values = message(event)
+    wall_s = _number(summary_values.get(EVENT_WALL, [b""])[-1], "<d") or 0.0
+    step = summary_values.get(EVENT_STEP, [0])[-1]
+    for value in (
+        v for summary in summary_values.get(EVENT_SUMMARY, ()) for v in message(summary).get(SUMMARY_VALUE, ())
+    ):
         fields = message(value)
         tag = fields.get(VALUE_TAG, [b""])[-1].decode("utf-8", "replace")
         numbers = [_number(v, "<f") for v in fields.get(VALUE_SIMPLE, ())]
@@ -96,8 +98,8 @@ def _tensor(fields: dict[int, list[Any]]) -> float | None:
     """Of a tensor that holds one number; pictures and histograms hold more."""
     wide = fields.get(TENSOR_DTYPE) == [DOUBLE_TYPE]
     forms = (TENSOR_FLOATS, "<f"), (TENSOR_DOUBLES, "<d"), (TENSOR_CONTENT, "<d" if wide else "<f")
-    told = (_number(value, form) for field, form in forms for value in fields.get(field, ()))
-    return next((number for number in told if number is not None), None)
+    summary_values = (_number(value, form) for field, form in forms for value in fields.get(field, ()))
+    return next((number for number in summary_values if number is not None), None)
 
 
 def _number(value: bytes, form: str) -> float | None:

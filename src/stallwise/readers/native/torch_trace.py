@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from stallwise.errors import UnreadableInput
-from stallwise.evidence import collector
+from stallwise.evidence import gc_pause
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.blocks import Blocks
 from stallwise.evidence.evidence import Item
@@ -56,7 +56,7 @@ def is_of_xla(head: bytes) -> bool:
 
 def read(artifact: Artifact) -> Iterator[Item]:
     """One timeline, and notes of what was lost."""
-    with collector.paused():
+    with gc_pause.paused():
         columns, split, blocks = columns_together(artifact) or columns_of(artifact)
     if not split.found or not columns.parts:
         raise _nothing_inside(artifact, blocks, split)
@@ -67,15 +67,15 @@ def read(artifact: Artifact) -> Iterator[Item]:
         raise _nothing_inside(artifact, blocks, split)
     yield from _losses(timeline.source, blocks, split, columns)
     if split.cut_off:
-        left, said = trusted_part(timeline)
+        left, cut_note = trusted_part(timeline)
         if left is None:
             raise UnreadableInput(
-                f"{artifact.name} is cut off: read {blocks.read_bytes:,} bytes; {said}, "
+                f"{artifact.name} is cut off: read {blocks.read_bytes:,} bytes; {cut_note}, "
                 "so nothing can be said of the GPU",
                 hint=f"copy the whole file again, or {AGAIN}",
             )
-        if said:
-            yield Note(said, timeline.source, lost=True)
+        if cut_note:
+            yield Note(cut_note, timeline.source, lost=True)
         timeline = left
     yield timeline
 

@@ -31,8 +31,10 @@ def merged(name: str, engine: str, found: list[Samples], clocks: Column, **meta:
             parts = [s.columns.get(column, np.full(len(s.lines), np.nan)) for s in found]
             whole[column] = np.concatenate(parts)[order]
     clocks = clocks[order]
-    told = np.maximum.accumulate(np.where(np.isnan(clocks), -1, np.arange(len(clocks))))  # the last line with a clock
-    time_s = np.where(told < 0, 0.0, clocks[told])
+    last_clock = np.maximum.accumulate(
+        np.where(np.isnan(clocks), -1, np.arange(len(clocks)))
+    )  # the last line with a clock
+    time_s = np.where(last_clock < 0, 0.0, clocks[last_clock])
     time_s += DAY_S * np.concatenate([[0.0], np.cumsum(np.diff(time_s) < -HALF_DAY_S)])
     whole["time_s"] = time_s - time_s[0]
     source = Source(name, f"lines {int(whole['line'][0])}-{int(whole['line'][-1])}")

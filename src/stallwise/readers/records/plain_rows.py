@@ -65,12 +65,12 @@ def redrawn(artifact: Artifact) -> Artifact | None:
     if artifact.size_bytes > MAX_DRAWN or not is_text(artifact.head):
         return None
     lines = artifact.text(MAX_DRAWN).splitlines()
-    told = list(lines)
+    redrawn_lines = list(lines)
     for rows, first, end in document.drawn_tables(lines):
-        told[first:end] = [""] * (end - first)
+        redrawn_lines[first:end] = [""] * (end - first)
         for place, line in zip([rows.places[0] - 1, *rows.places], _csv_lines(rows), strict=True):
-            told[place - 1] = line
-    return artifact.saying("\n".join(told)) if told != lines else None
+            redrawn_lines[place - 1] = line
+    return artifact.saying("\n".join(redrawn_lines)) if redrawn_lines != lines else None
 
 
 def _renamed(value: Any) -> Any:
@@ -91,11 +91,11 @@ def plain_words(name: str) -> tuple[str, ...]:
     return tuple(w for w in _CUT.split(_CAMEL.sub(" ", name).lower()) if w)
 
 
-def retold(rows: Rows, told: dict[int, tuple[str, list[float | str | None]]]) -> Rows:
-    """Rows as they are read from a CSV of their own; `told` gives columns another title and other cells."""
-    titles = [snake(told[i][0] if i in told else c) for i, c in enumerate(rows.columns)]
+def recolumned(rows: Rows, columns: dict[int, tuple[str, list[float | str | None]]]) -> Rows:
+    """Rows as they are read from a CSV of their own; `columns` gives columns another title and other cells."""
+    titles = [snake(columns[i][0] if i in columns else c) for i, c in enumerate(rows.columns)]
     cells = [
-        cells_of(_written(told[i][1] if i in told else c)) if i in told or rows.numbers(i) is None else c
+        cells_of(_written(columns[i][1] if i in columns else c)) if i in columns or rows.numbers(i) is None else c
         for i, c in enumerate(rows.cells)
     ]
     return rows_in(titles, cells, list(range(2, len(rows) + 2)))

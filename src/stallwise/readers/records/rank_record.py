@@ -31,7 +31,7 @@ PER_STEP = (
     "elsewhere_s",
     "gauges",
     "window",
-    "border",
+    "boundary",
 )  # of a record
 LONGEST_S = 1e12  # thirty thousand years
 
@@ -81,7 +81,7 @@ class RankRecord:
     lost_lines: int = 0
     pid: int = 0
     window: list[str | None] = field(default_factory=list)  # what traced each step; None: nothing did
-    border: list[str] = field(default_factory=list)  # what showed that each step had ended
+    boundary: list[str] = field(default_factory=list)  # what showed that each step had ended
     windows: list[Window] = field(default_factory=list)
     on_device_steps: int = 0  # for how many steps the device's times stand
     lines: dict[int, str] = field(default_factory=dict)  # of the program, by number
@@ -99,20 +99,20 @@ class RankRecord:
         warm_to = full[0].last if len(full) > 1 else -1
         profiled = [_range(note) for _, name, note in self.marks if name == "profiled"]
         window = self.window or [None] * len(self.step)  # records of the first version know of neither
-        border = self.border or [""] * len(self.step)
-        kind = Counter(border).most_common(1)[0][0] if border else ""
+        boundary = self.boundary or [""] * len(self.step)
+        kind = Counter(boundary).most_common(1)[0][0] if boundary else ""
         keep = [
             i
             for i, n in enumerate(self.step)
             if i >= warm
             and n > warm_to
             and window[i] in (None, AFTER)
-            and border[i] == kind
+            and boundary[i] == kind
             and not any(first - 2 <= n <= last + 1 for first, last in profiled)
         ]
         if len(keep) < MIN_STEADY:
             return self
-        whole = replace(self, window=window, border=border)
+        whole = replace(self, window=window, boundary=boundary)
         kept: dict[str, Any] = {name: [getattr(whole, name)[i] for i in keep] for name in PER_STEP}
         return replace(whole, **kept)
 
@@ -249,7 +249,7 @@ def _take(record: RankRecord, entry: dict[str, Any]) -> None:
         record.elsewhere_s.append(others)
         record.gauges.append(gauges)
         record.window.append(str(entry["window"]) if entry.get("window") else None)
-        record.border.append(str(entry.get("b", "")))
+        record.boundary.append(str(entry.get("b", "")))
     elif kind == "gpu":
         number = _whole(entry["n"])
         stages = {str(k): _seconds(v) for k, v in entry["g"].items()}

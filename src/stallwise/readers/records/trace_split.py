@@ -20,8 +20,8 @@ from stallwise.readers.native._trace_events import Event, decode_events, from_te
 from stallwise.readers.native._trace_sorted import decode_sorted
 
 _ARRAY = re.compile(rb'"traceEvents"\s*:\s*\[')
-_BORDER = re.compile(r'\{\s*"(?:ph|cat|name|pid|tid|ts|dur|args|bp|tts)"\s*:')
-_BEGIN = re.compile(_BORDER.pattern.encode())
+_BOUNDARY = re.compile(r'\{\s*"(?:ph|cat|name|pid|tid|ts|dur|args|bp|tts)"\s*:')
+_BEGIN = re.compile(_BOUNDARY.pattern.encode())
 _SPACE = b" \t\r\n"
 _GAP = re.compile(r"[\s,]*")
 _WIDEST_GAP = 64  # bytes of space and comma between two events
@@ -71,7 +71,7 @@ class Split:
             if self._closed:
                 rest += block if len(rest) < MAX_PENDING_BYTES else b""
                 continue
-            stop, start = last_border(block)
+            stop, start = last_boundary(block)
             if stop < 0 and len(rest) + len(block) < MAX_PENDING_BYTES:
                 rest += block
                 continue
@@ -87,7 +87,7 @@ class Split:
             return
         self.number += 1
         if not self._closed:
-            events, rest = self._events(b"", rest, *last_border(rest))
+            events, rest = self._events(b"", rest, *last_boundary(rest))
             yield events
         if not self._closed:
             events, rest = self._leniently(rest)  # the last event, and the end of the array
@@ -147,7 +147,7 @@ class Split:
             try:
                 item, end = lenient.raw_decode(text, at)
             except (ValueError, RecursionError) as error:
-                again = _BORDER.search(text, at + 1)
+                again = _BOUNDARY.search(text, at + 1)
                 if again is None or (_runs_out(error, text) and len(text) - at < MAX_PENDING_BYTES):
                     return events, text[at:].encode("utf-8", "replace")
                 self.lost += 1
@@ -186,7 +186,7 @@ def _runs_out(error: Exception, text: str) -> bool:
     return error.msg.startswith("Unterminated string") or error.pos >= len(text.rstrip()) - 1
 
 
-def last_border(block: bytes) -> tuple[int, int]:
+def last_boundary(block: bytes) -> tuple[int, int]:
     """Where the last but one event seems to stop and the last to start; (-1, -1) when no border is seen."""
     end = len(block)
     for _ in range(_LOOK_BACK):

@@ -37,6 +37,6 @@ def shapes_in(name: str, text: str, *, prose: bool = True) -> Iterator[Shape]:
     for shape in all_shapes():
         if shape.recognises(name, text):
             for found in shape.read(text):
-                if prose or isinstance(found, Rows) or not found.said:
+                if prose or isinstance(found, Rows) or not found.in_prose:
                     yield found
             return

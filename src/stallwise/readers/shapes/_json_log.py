@@ -32,11 +32,11 @@ def log_in(artifact: Artifact) -> list[str] | None:
     likely = start[:1] in (b"{", b"[") and start[1:64].lstrip()[:1] in (b'"', b"{") and b"traceEvents" not in start
     rows = _rows(artifact, start) if likely else []
     sample = [row for row in rows[:SAMPLE_ROWS] if row]
-    told = [row for row in sample if isinstance(row, dict) and _message(row) and _first(row, "beside")]
-    if not told or len(told) < NEARLY_ALL * len(sample):
+    messages = [row for row in sample if isinstance(row, dict) and _message(row) and _first(row, "beside")]
+    if not messages or len(messages) < NEARLY_ALL * len(sample):
         return None
-    stamped = moves([row[key] for row in told if (key := _first(row, "stamp"))]) and not clocked(
-        [str(row[_message(row)]) for row in told]
+    stamped = moves([row[key] for row in messages if (key := _first(row, "stamp"))]) and not clocked(
+        [str(row[_message(row)]) for row in messages]
     )
     return [line for row in rows for line in ([row] if isinstance(row, str) else _lines(row, stamped))]
 
@@ -86,15 +86,15 @@ def moves(stamps: list[Any]) -> bool:
 
 def _lines(row: Record, stamped: bool) -> list[str]:
     """The lines of one record: clock and level before the first, plain numbers of the record behind it."""
-    said = _message(row)
-    if not said:
+    message = _message(row)
+    if not message:
         return [" ".join(f"{_last(k)}={v}" for k, v in row.items())]
-    near = {_last(k): k for k in row if k != said}
+    near = {_last(k): k for k in row if k != message}
     level = str(row.get(_first(row, "level"), ""))
     before = [_stamp(row[key])] if stamped and (key := _first(row, "stamp")) else []
     before += [level.upper()] if level.lower() in _LEVELS else []
     after = [f"{k}={row[key]}" for k, key in near.items() if _is_number(row[key]) and k not in _KEYS["beside"]]
-    first, *more = str(row[said]).rstrip("\n").split("\n")
+    first, *more = str(row[message]).rstrip("\n").split("\n")
     return [" ".join([*before, first, *after]), *more]
 
 

@@ -21,18 +21,18 @@ _FIELDS = document("shapes/envelopes")["mail"]
 def quoted_in(artifact: Artifact) -> list[str] | None:
     """The page with what it quotes or indents set flush."""
     lines = artifact.lines() if len(artifact.head) <= MOST_QUOTED else []
-    return next((told for mark in QUOTES if (told := _unquoted(lines, mark)) is not None), None)
+    return next((unquoted for mark in QUOTES if (unquoted := _unquoted(lines, mark)) is not None), None)
 
 
 def _unquoted(lines: Sequence[str], mark: str) -> list[str] | None:
     """None where quoted lines are not most of it."""
-    told, shown, joined, inside = list(lines), 0, 0, False
+    unquoted, shown, joined, inside = list(lines), 0, 0, False
     before = ""
     for at, line in enumerate(lines):
         if line.startswith(mark):
             inside = inside or not mark.isspace() or not (before.strip() or line.startswith(mark + " "))
             if inside:
-                told[at], shown = line[len(mark) :].removeprefix("" if mark.isspace() else " "), shown + 1
+                unquoted[at], shown = line[len(mark) :].removeprefix("" if mark.isspace() else " "), shown + 1
                 joined += before.startswith(mark)
         elif line.strip():
             if line[0].isspace():
@@ -40,7 +40,7 @@ def _unquoted(lines: Sequence[str], mark: str) -> list[str] | None:
             inside = False
         before = line
     double_spaced = shown > 1 and joined < MOSTLY * (shown - 1)
-    return told if shown and not double_spaced and shown >= MOSTLY * sum(bool(x.strip()) for x in lines) else None
+    return unquoted if shown and not double_spaced and shown >= MOSTLY * sum(bool(x.strip()) for x in lines) else None
 
 
 def mail_in(artifact: Artifact) -> list[str] | None:

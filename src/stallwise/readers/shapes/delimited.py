@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
-from stallwise.evidence.last_asked import last_asked
+from stallwise.evidence.file_cache import cached_for_file
 from stallwise.evidence.reading import Rows, Shape, cell_of, cells_of, rows_in
 
 SIGNS = ("\t", ",", ";", "|")
@@ -77,18 +77,18 @@ def read(text: str) -> Iterator[Shape]:
         yield rows
 
 
-@last_asked
+@cached_for_file
 def table_in(text: str) -> Rows | None:
     """The table, rows of another width left out."""
     sign = sign_of(text)
     if sign is None:
         return None
     lines = (text if sign == "," else _with_points(text)).lstrip("\ufeff").splitlines()
-    told = [n for n, x in enumerate(lines) if x and x[0] != "#" and not x.isspace()]
-    columns = _titles(lines[told[0]], sign)
+    filled = [n for n, x in enumerate(lines) if x and x[0] != "#" and not x.isspace()]
+    columns = _titles(lines[filled[0]], sign)
     cut = _by_signs if '"' not in text and len(max(lines, key=len)) < csv.field_size_limit() else _by_quotes
-    fitting, cells = cut([lines[n] for n in told], sign, columns)
-    return rows_in(columns, [cells_of(c) for c in cells], [told[at] + 1 for at in fitting]) if fitting else None
+    fitting, cells = cut([lines[n] for n in filled], sign, columns)
+    return rows_in(columns, [cells_of(c) for c in cells], [filled[at] + 1 for at in fitting]) if fitting else None
 
 
 def _with_points(text: str) -> str:

@@ -40,7 +40,7 @@ def read(text: str) -> Iterator[Shape]:
 def _under(section: str, shapes: Iterator[Shape]) -> Iterator[Shape]:
     """Pairs below the title of a section belong to it, even where the file as a whole is damaged."""
     for shape in shapes:
-        keyed_here = isinstance(shape, Reading) and not shape.said
+        keyed_here = isinstance(shape, Reading) and not shape.in_prose
         yield replace(shape, path=(section, *shape.path)) if section and keyed_here else shape
 
 

@@ -84,13 +84,13 @@ def parts_in(text: str, place: str) -> list[Reading]:
 
 def over_places(key: str, numbers: list[Cell], line: int = 0) -> Rows | None:
     """A list of one number a place, such as "tokens per rank", as rows of the place and its number; None for any other key."""
-    told = _P["over"].match(key.strip())
-    if told is None:
+    over = _P["over"].match(key.strip())
+    if over is None:
         return None
-    value = told["value"] + (f" ({told['unit']})" if told["unit"] else "")
+    value = over["value"] + (f" ({over['unit']})" if over["unit"] else "")
     records: list[list[Cell]] = [[float(at), number] for at, number in enumerate(numbers)]
     places = [line or at for at in range(1, len(numbers) + 1)]
-    return rows_of([told["axis"].rstrip("s"), value], records, places, noun="line" if line else "item")
+    return rows_of([over["axis"].rstrip("s"), value], records, places, noun="line" if line else "item")
 
 
 def list_in(text: str, line: int) -> Rows | None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 LONGEST = 20_000  # characters of a line that are kept: longer ones are dumps of data
 LOOKED_AT = 240  # prefixes end before this
-MOST_CARRIERS = 4  # one around the other
+MOST_ENVELOPES = 4  # one around the other
 ENDS = 64  # lines at each end of a long run
 NOBODY = -1  # the rank of lines that name none
 REMEMBERED = 4096  # shapes of prefixes: a log has a few dozen
@@ -103,7 +103,7 @@ class Peeler:
 
 def uncarried(text: str) -> str:
     """A line without what containers, clusters and launchers put before it, for who asks neither when nor where."""
-    for _ in range(MOST_CARRIERS):
+    for _ in range(MOST_ENVELOPES):
         match = next(filter(None, (p.pattern.match(text) for p in _carrying(_kind(text[:1])))), None)
         if match is None:
             break
@@ -193,13 +193,13 @@ class Speakers:
         """Of all lines of a skeleton; NOBODY where neither a line nor its file names one."""
         members = self.text.members(skeleton)
         shown = [0, len(members) // 2, len(members) - 1]
-        told = [self._rank(members[at]) for at in shown]
-        if all(rank == (NOBODY if self.own is None else self.own) for rank in told):
-            return np.full(len(members), told[0], dtype=np.int64)
+        shown_ranks = [self._rank(members[at]) for at in shown]
+        if all(rank == (NOBODY if self.own is None else self.own) for rank in shown_ranks):
+            return np.full(len(members), shown_ranks[0], dtype=np.int64)
         numbers = enumerate(TOKEN.finditer(self.text.lines[members[0]][:LOOKED_AT]))
-        for slot in (slot for slot, number in numbers if number[0].rstrip(",.") == str(told[0])):
+        for slot in (slot for slot, number in numbers if number[0].rstrip(",.") == str(shown_ranks[0])):
             column = self.text.columns(skeleton, [slot])
-            if column is not None and column[shown, 0].tolist() == told:
+            if column is not None and column[shown, 0].tolist() == shown_ranks:
                 return column[:, 0].astype(np.int64)
         return np.array([self._rank(at) for at in members], dtype=np.int64)
 
@@ -217,8 +217,8 @@ class Speakers:
         last: dict[int, int] = {}
         for skeleton in skeletons:
             members = self.text.members(skeleton)
-            spoken = zip(self.ranks(skeleton).tolist(), members[: bisect_left(members, end)], strict=False)
-            for rank, at in dict(spoken).items():
+            with_ranks = zip(self.ranks(skeleton).tolist(), members[: bisect_left(members, end)], strict=False)
+            for rank, at in dict(with_ranks).items():
                 last[rank] = max(at, last.get(rank, at))
         return last
 

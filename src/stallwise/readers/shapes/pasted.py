@@ -39,8 +39,8 @@ def files_in(artifact: Artifact) -> list[Artifact]:
         files.setdefault(name, []).append(line)
     if not {*files} - {artifact.name}:
         return []
-    told = {name: "\n".join(lines).strip("\n") for name, lines in files.items() if any(x.strip() for x in lines)}
-    return [replace(artifact.saying(_unfenced(text) + "\n"), name=name) for name, text in told.items()]
+    named_texts = {name: "\n".join(lines).strip("\n") for name, lines in files.items() if any(x.strip() for x in lines)}
+    return [replace(artifact.saying(_unfenced(text) + "\n"), name=name) for name, text in named_texts.items()]
 
 
 def _unfenced(text: str) -> str:

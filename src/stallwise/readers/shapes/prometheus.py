@@ -50,8 +50,8 @@ def recognises(name: str, text: str) -> bool:
     """Lines of a metric, labels and a number."""
     lines = [x for x in text[: 1 << 15].splitlines() if x.strip() and not x.startswith("#")][:200]
     found = sum(1 for _ in samples_in(lines))
-    told = "# TYPE " in text[: 1 << 15] or "{" in text[: 1 << 15]
-    return told and found >= LEAST and found >= NEARLY_ALL * len(lines)
+    typed = "# TYPE " in text[: 1 << 15] or "{" in text[: 1 << 15]
+    return typed and found >= LEAST and found >= NEARLY_ALL * len(lines)
 
 
 def read(text: str) -> Iterator[Shape]:

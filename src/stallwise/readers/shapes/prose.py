@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from stallwise.evidence.reading import Reading
 from stallwise.readers._patterns import patterns
-from stallwise.readers.shapes.spoken import told_plainly
+from stallwise.readers.shapes.written_numbers import normalise_numbers
 from stallwise.units import Unit, readings_of
 
 _P = patterns("prose")
@@ -26,7 +26,7 @@ def sentences(text: str) -> list[str]:
 
 def numbers_in(sentence: str, place: str) -> Iterator[Reading]:
     """Every number of a sentence; `path` holds the words before it and those of its own clause, `after` what follows."""
-    sentence = told_plainly(_P["formula"].sub(" ", sentence))
+    sentence = normalise_numbers(_P["formula"].sub(" ", sentence))
     for match in _P["product"].finditer(sentence):  # rows, columns and inner dimension
         for key, digits in zip("mnk", match.groups(), strict=True):
             yield Reading(("gemm", key), float(digits), "", place)
@@ -53,7 +53,7 @@ def numbers_in(sentence: str, place: str) -> Iterator[Reading]:
             last_end = end
             continue
         after = sentence[end:stop].strip()[:LONGEST_AFTER]
-        yield Reading((" ".join(before), " ".join(clause)), value, unit, place, said=True, after=after)
+        yield Reading((" ".join(before), " ".join(clause)), value, unit, place, in_prose=True, after=after)
         last_end = end
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from itertools import chain
 from typing import Any
 
-from stallwise.evidence.last_asked import last_asked
+from stallwise.evidence.file_cache import cached_for_file
 from stallwise.evidence.reading import Cell, Reading, Rows, Shape, cell_of, rows_in, rows_of
 from stallwise.readers._patterns import patterns
 from stallwise.readers.shapes.keyed import over_places, pairs_in
@@ -52,7 +52,7 @@ def tree_of(name: str, text: str) -> Any:
     return _tree(text)
 
 
-@last_asked
+@cached_for_file
 def _tree(text: str) -> Any:
     start = text[:4096].lstrip()
     if not start or len(text) > MAX_TEXT:

@@ -17,7 +17,7 @@ from stallwise.readers._patterns import document, patterns
 from stallwise.readers.shapes._json_log import clocked, log_in, moves
 from stallwise.readers.shapes._quoted import mail_in, quoted_in
 from stallwise.readers.shapes.aligned import has_gaps
-from stallwise.readers.shapes.lines import LONGEST, MOST_CARRIERS, prefixes
+from stallwise.readers.shapes.lines import LONGEST, MOST_ENVELOPES, prefixes
 
 SAMPLE_LINES = 400
 SAMPLE_BYTES = 1 << 17
@@ -42,7 +42,7 @@ def plain(artifact: Artifact) -> Artifact:
         return artifact
     if stored_as(artifact.head) != "utf-8" or artifact.head.startswith(BOM_UTF8):
         artifact = artifact.saying(artifact.text(MOST_BYTES))
-    for _ in range(MOST_CARRIERS):  # a quotation around an export around a compose tag
+    for _ in range(MOST_ENVELOPES):  # a quotation around an export around a compose tag
         taken = next((lines for take in _ENVELOPES if (lines := take(artifact)) is not None), None)
         if taken is None:
             break
@@ -91,7 +91,7 @@ def _known(lines: list[str]) -> re.Pattern[str] | None:
     need = len(filled) if len(filled) < FEW else NEARLY_ALL * len(filled)
     for prefix in prefixes() if len(filled) > 1 else ():
         found = [m for line in filled if (m := prefix.pattern.match(line))] if prefix.wrapper else []
-        if found and len(found) >= need and not _tells(found):
+        if found and len(found) >= need and not _identifies(found):
             return prefix.pattern
     return None
 
@@ -107,7 +107,7 @@ def _constant(lines: list[str]) -> re.Pattern[str] | None:
     return tag if sum(tag.match(line) is not None for line in filled) >= need else None
 
 
-def _tells(found: list[re.Match[str]]) -> bool:
+def _identifies(found: list[re.Match[str]]) -> bool:
     """Whether marks say what their lines do not: who of several speaks, whose lines these are, or when."""
     fields, rest = found[0].re.groupindex, [m.string[m.end() :] for m in found]
     if len({tuple(m[name] for name in _SPEAKER & fields.keys()) for m in found}) > 1:
@@ -136,10 +136,10 @@ def _joint(lines: list[str]) -> re.Pattern[str]:
 
 def _glued(lines: list[str]) -> bool:
     joint = _joint(lines)
-    return any(joint.search(lines[number]) for number in _suspects(lines))
+    return any(joint.search(lines[number]) for number in _glued_candidates(lines))
 
 
-def _suspects(lines: list[str]) -> set[int]:
+def _glued_candidates(lines: list[str]) -> set[int]:
     """Lines that may be two: a quick look, for the search for a joint is costly."""
     text = "\n".join(lines)
     places = [
@@ -169,17 +169,17 @@ def _repaired(text: Skeletons) -> Sequence[str]:
     """Lines that several writers glued together, cut apart; the rest of a cut line is put back where it follows."""
     lines = text.lines
     firsts = [lines[first] for first in text.firsts]
-    glued = _suspects(firsts)  # of lines that differ in digits alone all are or none
+    glued = _glued_candidates(firsts)  # of lines that differ in digits alone all are or none
     if not glued:
         return lines
-    suspects = set(text.lines_of(glued))
+    candidates = set(text.lines_of(glued))
     joint = _joint(firsts)
     starts = re.compile(rf"{_STARTS}|[\w.-]+:\d+:\d+ \[")
     clean: list[str] = []
     owed = -1  # the cut line whose rest may follow
     row = -1  # the row of numbers that somebody else's lines have interrupted
     for number, line in enumerate(lines):
-        cuts = [m.start() for m in joint.finditer(line) if m.start()] if number in suspects else []
+        cuts = [m.start() for m in joint.finditer(line) if m.start()] if number in candidates else []
         if cuts:
             parts = [line[a:b] for a, b in zip([0, *cuts], [*cuts, len(line)], strict=True)]
             if _P["more_cells"].match(parts[0]) and row >= 0:

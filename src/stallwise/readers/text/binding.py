@@ -23,7 +23,7 @@ from stallwise.readers.text.nouns import named, topic
 from stallwise.readers.text.rows import MENTION
 from stallwise.readers.text.scopes import EXPECTED, scope_of
 from stallwise.readers.text.value import in_si, plausible
-from stallwise.readers.text.words import book, listed, words_of
+from stallwise.readers.text.words import listed, word_table, words_of
 from stallwise.units import Unit, readings_of
 
 LEAST_PAIRS = 2  # one pair is two facts, and is read as such
@@ -61,16 +61,16 @@ def bound(singles: list[Reading], text: str) -> tuple[list[Reading], list[Rows]]
     """What is left of the readings, and a table for each list of values with their conditions."""
     sentences: dict[str, list[Reading]] = defaultdict(list)
     for reading in singles:
-        if reading.said:
+        if reading.in_prose:
             sentences[reading.place].append(reading)
     tables: list[Rows] = []
     used: set[int] = set()
     for run in _runs([tuple(readings) for readings in sentences.values()]):
         joined = tuple(reading for sentence in run for reading in sentence)
         groups = lists_in(joined, text) if len(run) > 1 else []
-        told = [(joined, g) for g in groups if len(g.pairs) == sum(len(_pairs(s, 1)) for s in run)]
-        told = told or [(sentence, group) for sentence in run for group in lists_in(sentence, text)]
-        for sentence, group in told:
+        lists = [(joined, g) for g in groups if len(g.pairs) == sum(len(_pairs(s, 1)) for s in run)]
+        lists = lists or [(sentence, group) for sentence in run for group in lists_in(sentence, text)]
+        for sentence, group in lists:
             tables.append(group.rows)
             used |= {id(sentence[at]) for pair in group.pairs for at in pair}
     return [r for r in singles if id(r) not in used], tables
@@ -264,7 +264,7 @@ def _counts_with(after: str) -> bool:
 @cache
 def setting(words: str) -> Quantity | None:
     """The quantity of a setting that these words name; nothing for what is measured."""
-    if listed_as := book("binding.toml")["nouns"].get(words.lower()):
+    if listed_as := word_table("binding.toml")["nouns"].get(words.lower()):
         return entries()[listed_as].quantity
     found = name((words,), "", False, True)
     if found is None or found.score < SURE or found.quantity.name not in entries():

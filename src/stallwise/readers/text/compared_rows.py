@@ -60,10 +60,10 @@ def _titled(rows: Rows, words: str) -> list[int]:
 
 def _share(cell: Cell) -> float | None:
     """A result between nothing and all, in points or as a part of one; a loss is none."""
-    told = number_in(cell) if isinstance(cell, str) else (cell, "")
-    if told is None or told[0] is None or isinstance(told[0], bool):
+    found = number_in(cell) if isinstance(cell, str) else (cell, "")
+    if found is None or found[0] is None or isinstance(found[0], bool):
         return None
-    value, points = float(told[0]), told[1] in ("%", "percent")
+    value, points = float(found[0]), found[1] in ("%", "percent")
     if points or 3.0 < value <= 100.0:
         return value / 100.0
     return value if 0.0 <= value <= 1.0 else None
@@ -72,8 +72,8 @@ def _share(cell: Cell) -> float | None:
 def _tokens(cell: Cell) -> float | None:
     if isinstance(cell, str):
         cell = cell.lstrip("<≤~ ")
-        told = number_in(cell)
-        return None if told is None else float(told[0]) * (1024.0 if told[1].lower() == "k" else 1.0)
+        found = number_in(cell)
+        return None if found is None else float(found[0]) * (1024.0 if found[1].lower() == "k" else 1.0)
     return float(cell) if cell is not None else None
 
 
@@ -82,9 +82,9 @@ def _libraries(rows: Rows, file: str, written: bool) -> Iterator[Fact]:
     names = next((i for i, cells in enumerate(rows.cells) if any(_of_library(c) for c in cells)), None)
     if names is None:
         return
-    told = [(at, cell) for at, cell in enumerate(rows.cells[names]) if isinstance(cell, str)]
-    library = [at for at, cell in told if _of_library(cell)]
-    own = [at for at, cell in told if not _of_library(cell)]
+    found = [(at, cell) for at, cell in enumerate(rows.cells[names]) if isinstance(cell, str)]
+    library = [at for at, cell in found if _of_library(cell)]
+    own = [at for at, cell in found if not _of_library(cell)]
     if not library or not own:
         return
     rates = _measured(rows, Unit.FLOP_PER_S)

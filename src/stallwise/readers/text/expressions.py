@@ -71,7 +71,7 @@ class Expression:
         fits = np.array([self.fits(text.lines[members[at]][:LONGEST]) is not None for at in first.tolist()])
         return [members[at] for at in np.flatnonzero(fits[group]).tolist()]
 
-    def told(self, match: re.Match[str]) -> Iterator[tuple[str, str, Value]]:
+    def values_in(self, match: re.Match[str]) -> Iterator[tuple[str, str, Value]]:
         """Slots with their type and value. An expression may need one slot in two places: size and size_."""
         for raw, written in match.groupdict().items():
             name = raw.rstrip("_")

@@ -11,7 +11,7 @@ from stallwise.evidence.catalog import quantities
 from stallwise.evidence.quantity import Quantity
 from stallwise.readers.text.name import Name, without_unit
 from stallwise.readers.text.scopes import axis_of
-from stallwise.readers.text.words import book, classed, words_of
+from stallwise.readers.text.words import classed, word_table, words_of
 from stallwise.units import Unit, readings_of
 
 MOST_WORDS = 9  # longer keys are sentences
@@ -51,7 +51,7 @@ def columns() -> tuple[Column, ...]:
             tuple(words_of(p) for p in r.get("never", ())),
             frozenset(r.get("unless", ())), r.get("timed", False), r.get("shared", False), r.get("inverse", False),
         )
-        for r in book("loop.toml")["column"]
+        for r in word_table("loop.toml")["column"]
     )  # fmt: skip
 
 
@@ -66,10 +66,10 @@ def column_of(key: str, unit: str = "", around: frozenset[str] = frozenset()) ->
     words = words_of(key)
     if not words or len(words) > MOST_WORDS or axis_of(key) == "step":
         return None
-    telling, own = without_unit(key)
+    naming, own = without_unit(key)
     printed = () if unit in _SHORT and own else readings_of(unit)
     units = printed or readings_of(own)
-    found = _fitting(words, telling, around, {u for u, _ in units})
+    found = _fitting(words, naming, around, {u for u, _ in units})
     if found is None:
         return None
     column, score = found
@@ -96,13 +96,13 @@ def _factor(quantity: Quantity, units: Iterable[tuple[Unit | None, float]]) -> f
 
 
 def _fitting(
-    words: tuple[str, ...], telling: tuple[str, ...], around: frozenset[str], dims: set[Unit | None]
+    words: tuple[str, ...], naming: tuple[str, ...], around: frozenset[str], dims: set[Unit | None]
 ) -> tuple[Column, float] | None:
     bag, kinds = frozenset(words), _classes(words)
     timed = bool(kinds & _TIMES) or bool(dims & {Unit.SECOND, None})
     shared = Unit.SHARE in dims or "share" in kinds
     for column in columns():
-        exact = " ".join(words) in column.only or " ".join(telling) in column.only
+        exact = " ".join(words) in column.only or " ".join(naming) in column.only
         if not exact:
             if (bag | around) & column.unless or any(words[-len(t) :] == t for t in column.never):
                 continue
@@ -119,8 +119,8 @@ def _fitting(
 def printed(key: str, unit: str, bare: bool = False) -> Name | None:
     """The same in a line of a log. `bare`: no sign stands between key and number, so it must be well known or have a unit."""
     table = _lines()
-    told, parts = table["means"].get(key.lower(), key), key.split(" ")
-    found = column_of(told, unit)
+    meaning, parts = table["means"].get(key.lower(), key), key.split(" ")
+    found = column_of(meaning, unit)
     for cut in range(1, len(parts)):  # words of the sentence before the key
         found = found or column_of(" ".join(parts[cut:]), unit, frozenset(words_of(" ".join(parts[:cut]))))
     if bare and found is not None and " ".join(words_of(parts[-1])) not in table["bare"] and "_" not in parts[-1]:
@@ -130,4 +130,4 @@ def printed(key: str, unit: str, bare: bool = False) -> Name | None:
 
 @cache
 def _lines() -> dict[str, Any]:
-    return dict(book("loop.toml")["line"])
+    return dict(word_table("loop.toml")["line"])

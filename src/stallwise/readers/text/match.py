@@ -17,14 +17,14 @@ from stallwise.evidence.line import Line
 from stallwise.evidence.skeletons import LONGEST, Skeletons, asks_for_digits, skeletons_of
 from stallwise.readers.text.anchors import Anchors
 from stallwise.readers.text.assertion import Status, spans_of
-from stallwise.readers.text.book import Signature, book
 from stallwise.readers.text.codes import code_of
 from stallwise.readers.text.expressions import first_line
-from stallwise.readers.text.words import book as table_of
+from stallwise.readers.text.message_patterns import MessagePattern, message_patterns
+from stallwise.readers.text.words import word_table as table_of
 
 MARK = -1  # stands for the marks of loud lines, among the numbers of signatures
 KEPT = 100  # events of one signature from the start of a file, and as many from its end
-KEPT_APART = 3  # the same of each card, say, and code
+KEPT_EACH = 3  # the same of each card, say, and code
 SEVERAL = (0, 1, -1)  # lines of a skeleton that are asked for all of them
 LAST_LINES = 40  # a fatal error and its traceback are the last thing a rank prints
 MOST_PLACES = 1e9  # ranks or cards: a number beyond it is damage
@@ -34,13 +34,13 @@ _QUIET = ("info", "debug")
 _DIGIT = re.compile(r"\d")
 _LOOKS_AROUND = re.compile(r"\(\?<?[=!]")
 _Kind = tuple[str, ...]  # a signature, and the words that keep its occurrences apart
-_Fit = tuple[Signature, re.Match[str], Line]
+_Fit = tuple[MessagePattern, re.Match[str], Line]
 Kept = TypeVar("Kept")
 LineMaker = Callable[[int], Line]  # index of a line -> the line with its row
 
 
 @dataclass(slots=True)
-class Heard:
+class Matches:
     """What a text said."""
 
     events: list[Event]
@@ -51,12 +51,12 @@ class Heard:
 class Matcher:
     """A book made ready."""
 
-    signatures: tuple[Signature, ...]
+    patterns: tuple[MessagePattern, ...]
     anchors: Anchors[int]  # places of signatures, or the mark of loud lines
 
-    def hear(self, said: Sequence[str] | Skeletons, line_of: LineMaker, *, pasted: bool = False) -> Heard:
+    def match(self, source: Sequence[str] | Skeletons, line_of: LineMaker, *, pasted: bool = False) -> Matches:
         """Every event of these lines, in their order; with `pasted` only where a line is a message and not a sentence about one."""
-        text = said if isinstance(said, Skeletons) else skeletons_of(said)
+        text = source if isinstance(source, Skeletons) else skeletons_of(source)
         candidates, passed, more = self._candidates(text, line_of)
         fitting: dict[_Kind, list[_Fit]] = {}
         louds: dict[int, bool] = {}  # of each skeleton
@@ -65,7 +65,7 @@ class Matcher:
         ] = {}  # the first loud line of each that nothing fits, and how many there are
         for number in sorted(candidates):
             whole, own = text.lines[number][:LONGEST], text.of[number]
-            owners = [self.signatures[owner] for owner in sorted(candidates[number] - {MARK})]
+            owners = [self.patterns[owner] for owner in sorted(candidates[number] - {MARK})]
             if MARK not in candidates[number] and not any(s.starts_line or s.fits(whole) for s in owners):
                 continue  # most lines with an anchor end here
             if not owners and own in louds and own not in unmeant:
@@ -84,7 +84,7 @@ class Matcher:
                 fitting.setdefault(fit[0].kind_of(fit[1]), []).append(fit)
         placed = [(line.number, event) for line, event in _events(fitting, passed, len(text.lines))]
         placed.sort(key=lambda one: one[0])
-        return Heard([event for _, event in placed], list(unmeant.values()))
+        return Matches([event for _, event in placed], list(unmeant.values()))
 
     def _candidates(
         self, text: Skeletons, line_of: LineMaker
@@ -96,24 +96,24 @@ class Matcher:
         kept: dict[int, set[int]] = {}
         passed: dict[_Kind, int] = {}
         more: dict[int, int] = {}
-        apart: dict[int, list[int]] = {}  # lines of signatures whose occurrences are told apart
+        separate: dict[int, list[int]] = {}  # lines of signatures whose occurrences are told apart
         for skeleton, owners in self.anchors.standing(text).items():
             sample, members = first_line(text, skeleton), text.members(skeleton)
             ends = _ends(members, KEPT)
             message, certain = line_of(members[0]).text, False
             for owner in sorted(owners - {MARK}):
-                signature = self.signatures[owner]
-                if not _may(signature, message, sample):
+                entry = self.patterns[owner]
+                if not _may(entry, message, sample):
                     continue
                 chosen = members
-                if signature.apart:
-                    apart.setdefault(owner, []).extend(members)
+                if entry.separate_by:
+                    separate.setdefault(owner, []).extend(members)
                     chosen, owners = [], owners - {MARK}  # all of these lines are explained
-                elif not signature.every and _all_alike(signature, sample):
+                elif not entry.every and _all_alike(entry, sample):
                     chosen, certain = ends, True
-                    passed[(signature.id,)] = passed.get((signature.id,), 0) + len(members) - len(ends)
-                elif len(members) > len(ends) and not signature.every and not signature.starts_line:
-                    chosen = signature.holding(text, skeleton)
+                    passed[(entry.id,)] = passed.get((entry.id,), 0) + len(members) - len(ends)
+                elif len(members) > len(ends) and not entry.every and not entry.starts_line:
+                    chosen = entry.holding(text, skeleton)
                 for line in chosen:
                     kept.setdefault(line, set()).add(owner)
             if MARK in owners and (
@@ -122,9 +122,9 @@ class Matcher:
                 for line in ends:
                     kept.setdefault(line, set()).add(MARK)
                 more[skeleton] = 0 if certain else len(members) - len(ends)
-        for owner, members in apart.items():
-            for kind, own in _kinds(text, sorted(members), self.signatures[owner]).items():
-                ends = _ends(own, KEPT_APART)
+        for owner, members in separate.items():
+            for kind, own in _kinds(text, sorted(members), self.patterns[owner]).items():
+                ends = _ends(own, KEPT_EACH)
                 passed[kind] = len(own) - len(ends)
                 for line in ends:
                     kept.setdefault(line, set()).add(owner)
@@ -159,54 +159,54 @@ def _events(fitting: dict[_Kind, list[_Fit]], passed: dict[_Kind, int], lines: i
     """The first and last ones of each kind; the first carries how often the file has it."""
     for kind, fits in fitting.items():
         times = len(fits) + passed.get(kind, 0)
-        for signature, match, line in fits if fits[0][0].every else _ends(fits, KEPT):
-            yield line, replace(_event(signature, match, line, lines), times=times)
+        for entry, match, line in fits if fits[0][0].every else _ends(fits, KEPT):
+            yield line, replace(_event(entry, match, line, lines), times=times)
             times = 1
 
 
-def _may(signature: Signature, message: str, whole: str) -> bool:
+def _may(entry: MessagePattern, message: str, whole: str) -> bool:
     """Whether it may fit a line of this skeleton."""
-    if signature.may(message, whole) is None:
+    if entry.may(message, whole) is None:
         return False
-    return not signature.unless or asks_for_digits(signature.unless) or not signature.refuses(message)
+    return not entry.unless or asks_for_digits(entry.unless) or not entry.refuses(message)
 
 
-def _all_alike(signature: Signature, sample: str) -> bool:
+def _all_alike(entry: MessagePattern, sample: str) -> bool:
     """Whether all lines of a skeleton are of this signature or none: it wants no certain digits, or stands where there are none."""
-    if not signature.wants_digits:
+    if not entry.wants_digits:
         return True
-    if signature.starts_line or asks_for_digits(signature.unless) or _LOOKS_AROUND.search(signature.pattern):
+    if entry.starts_line or asks_for_digits(entry.unless) or _LOOKS_AROUND.search(entry.pattern):
         return False
-    found = signature.fits(sample)
+    found = entry.fits(sample)
     return found is not None and _DIGIT.search(sample, max(found.start() - 1, 0), found.end() + 1) is None
 
 
-def _kinds(text: Skeletons, members: list[int], told: Signature) -> dict[_Kind, list[int]]:
+def _kinds(text: Skeletons, members: list[int], entry: MessagePattern) -> dict[_Kind, list[int]]:
     """The lines that an expression fits, by the words that keep its occurrences apart."""
     found: dict[_Kind, list[int]] = {}
-    search = told.ready.search
+    search = entry.ready.search
     for at in members:
         match = search(text.lines[at][:LONGEST])
         if match is not None:
-            found.setdefault(told.kind_of(match), []).append(at)
+            found.setdefault(entry.kind_of(match), []).append(at)
     return found
 
 
-def _fits(signature: Signature, message: str, whole: str) -> re.Match[str] | None:
+def _fits(entry: MessagePattern, message: str, whole: str) -> re.Match[str] | None:
     """The message alone first: an expression may ask for its start. The place a prefix names may be part of it, too."""
-    return signature.fits(message) or (signature.fits(whole) if len(whole) != len(message) else None)
+    return entry.fits(message) or (entry.fits(whole) if len(whole) != len(message) else None)
 
 
 @cache
 def matcher() -> Matcher:
     """The whole book."""
-    return matcher_of(book())
+    return matcher_of(message_patterns())
 
 
-def matcher_of(signatures: tuple[Signature, ...]) -> Matcher:
+def matcher_of(patterns: tuple[MessagePattern, ...]) -> Matcher:
     """A matcher for these signatures."""
-    asked = [(anchor, number) for number, signature in enumerate(signatures) for anchor in signature.anchors]
-    return Matcher(signatures, Anchors([*asked, *((mark, MARK) for mark in loudness()[0])]))
+    asked = [(anchor, number) for number, entry in enumerate(patterns) for anchor in entry.anchors]
+    return Matcher(patterns, Anchors([*asked, *((mark, MARK) for mark in loudness()[0])]))
 
 
 @cache
@@ -222,8 +222,8 @@ def _is_loud(line: Line) -> bool:
     return line.level in ("warning", "error") or loudness()[1].search(line.text[:200]) is not None
 
 
-def _event(signature: Signature, match: re.Match[str], line: Line, lines: int) -> Event:
-    slots = _slots(signature, match)
+def _event(entry: MessagePattern, match: re.Match[str], line: Line, lines: int) -> Event:
+    slots = _slots(entry, match)
     rank, gpu, node = slots.get("rank"), slots.get("gpu"), slots.get("node")
     scope = Scope(
         rank=int(rank) if isinstance(rank, float) and abs(rank) < MOST_PLACES else line.rank,
@@ -231,20 +231,20 @@ def _event(signature: Signature, match: re.Match[str], line: Line, lines: int) -
         gpu=int(gpu) if isinstance(gpu, float) and abs(gpu) < MOST_PLACES else line.gpu,
         group=line.group,
     )
-    role = signature.role
-    if told := next((v for k, v in slots.items() if k.endswith(".role")), ""):
-        role = Role(str(told))
+    role = entry.role
+    if role_slot := next((v for k, v in slots.items() if k.endswith(".role")), ""):
+        role = Role(str(role_slot))
     return Event(
-        signature.event, signature.id, line.text.strip()[:SHOWN], line.source, role, signature.component,
-        line.level or signature.level, scope, slots, line.boot_s if line.boot_s == line.boot_s else line.time_s,
+        entry.event, entry.id, line.text.strip()[:SHOWN], line.source, role, entry.component,
+        line.level or entry.level, scope, slots, line.boot_s if line.boot_s == line.boot_s else line.time_s,
         ends_log=line.number > lines - LAST_LINES,
     )  # fmt: skip
 
 
-def _slots(signature: Signature, match: re.Match[str]) -> dict[str, float | str]:
+def _slots(entry: MessagePattern, match: re.Match[str]) -> dict[str, float | str]:
     """What the groups hold, as their types say; a code also gets its name and what it stands for."""
     slots: dict[str, float | str] = {}
-    for name, kind, value in signature.told(match):
+    for name, kind, value in entry.values_in(match):
         slots[name] = value
         if kind.startswith("code:"):
             found = (code_of(table, value) for table in kind.removeprefix("code:").split("|"))
@@ -258,16 +258,16 @@ def facts_fed(events: Sequence[Event]) -> Iterator[tuple[str, float | str, Event
     """Quantities by name that these events feed."""
     by_id = _by_id()
     for event in events:
-        signature = by_id.get(event.signature)
-        if signature is None:
+        entry = by_id.get(event.pattern_id)
+        if entry is None:
             continue
-        if signature.feeds:
-            yield signature.feeds, event.text[:240], event
-        for quantity, slot in signature.facts.items():
+        if entry.feeds:
+            yield entry.feeds, event.text[:240], event
+        for quantity, slot in entry.facts.items():
             if slot in event.slots:
                 yield quantity, event.slots[slot], event
 
 
 @cache
-def _by_id() -> dict[str, Signature]:
-    return {s.id: s for s in book()}
+def _by_id() -> dict[str, MessagePattern]:
+    return {s.id: s for s in message_patterns()}

@@ -12,7 +12,7 @@ from stallwise.evidence.fact import Fact, Source
 from stallwise.physics.specs.hardware import all_gpus
 from stallwise.readers.text.name import name
 from stallwise.readers.text.scopes import axis_of
-from stallwise.readers.text.words import book
+from stallwise.readers.text.words import word_table
 from stallwise.units import Unit
 
 _SETTING = re.compile(r"(?<![\w.@/-])([A-Za-z]{2,3})(\d{1,4})(?![\w.-])")
@@ -23,7 +23,7 @@ _NODES_OF = re.compile(
 
 
 def _written_out() -> dict[str, int]:
-    return cast(dict[str, int], book("units.toml")["written_out"])
+    return cast(dict[str, int], word_table("units.toml")["written_out"])
 
 
 @cache
@@ -31,7 +31,7 @@ def _cards() -> re.Pattern[str]:
     """Family names of known cards, as words of their own."""
     families = {part for gpu in all_gpus() for part in gpu.name.split("-") if _FAMILY.match(part)}
     return re.compile(
-        rf"(?:(?<![\w.])(?P<count>\d{{1,6}}|{'|'.join(book('units.toml')['written_out'])})(?:\s?[x×]\s?|\s)(?:GPUs?\s)?|(?<![\w-]))(?:NVIDIA\s|AMD\s|Instinct\s)?"
+        rf"(?:(?<![\w.])(?P<count>\d{{1,6}}|{'|'.join(word_table('units.toml')['written_out'])})(?:\s?[x×]\s?|\s)(?:GPUs?\s)?|(?<![\w-]))(?:NVIDIA\s|AMD\s|Instinct\s)?"
         rf"(?P<card>(?:{'|'.join(sorted(families, key=len, reverse=True))})(?:[- ](?:SXM\d?|PCIe|NVL|\d{{2,3}} ?GB))*)s?(?![\w])",
         re.IGNORECASE,
     )
@@ -59,7 +59,7 @@ def _settings(text: str, file: str) -> Iterator[Fact]:
 
 @cache
 def _models() -> re.Pattern[str]:
-    families = "|".join(map(re.escape, book("said.toml")["models"]["families"]))
+    families = "|".join(map(re.escape, word_table("statements.toml")["models"]["families"]))
     return re.compile(
         rf"(?<![\w/])((?:{families})[\w.]*(?:[- ]?[\w.]+)?[- ]\d+(?:\.\d+)?[bB](?:-[A-Za-z][\w.]*){{0,3}})(?![\w])",
         re.IGNORECASE,

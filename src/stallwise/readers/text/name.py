@@ -14,17 +14,17 @@ from typing import NamedTuple
 from stallwise.evidence.quantity import Quantity
 from stallwise.readers.text.entries import Entry, by_word, entries, weights
 from stallwise.readers.text.scopes import EXPECTED, scope_of, scope_words, without_phrases
-from stallwise.readers.text.words import book, classed, is_statistic, listed, statistic_of, words_of
+from stallwise.readers.text.words import classed, is_statistic, listed, statistic_of, word_table, words_of
 from stallwise.units import Unit, readings_of
 
 UNITS = "units.toml"
 SURE_ENOUGH = 0.62  # of the key's weight must be explained: one strange rare word in two spoils a name
-SAID_ENOUGH = 0.5  # in a sentence the words around a number are not all its name
+ENOUGH_IN_PROSE = 0.5  # in a sentence the words around a number are not all its name
 ABOVE = 0.75  # what a word of the keys above is worth against one of the key itself
 UNKNOWN_WEIGHT = 4.0  # of a word that no quantity has
 CONTEXT = 0.25  # what explaining the keys above adds
-SAID_CONTEXT = 0.05  # in a sentence only the unit stands above, and what it implies is no word that was said
-TELLING_WORD = 3.2  # weight from which one word is a name of its own
+CONTEXT_IN_PROSE = 0.05  # in a sentence only the unit stands above, and what it implies is no word that was said
+DISTINCTIVE_WORD = 3.2  # weight from which one word is a name of its own
 _NEED_UNIT = (Unit.SECOND, Unit.FLOP_PER_S, Unit.SHARE, Unit.RATIO, Unit.PER_S, Unit.TOKEN_PER_S, Unit.BYTE)
 # Keys that trackers flatten: "perf/mfu", "trainer.step_time_ms", "run-1 - system/gpu.0.powerWatts".
 _STEP_DOWN = re.compile(r"[/.](?=[A-Za-z0-9_])")
@@ -50,23 +50,23 @@ class Name(NamedTuple):
 
 
 @lru_cache(maxsize=1 << 15)
-def name(path: tuple[str, ...], unit: str = "", text: bool = False, said: bool = False) -> Name | None:
+def name(path: tuple[str, ...], unit: str = "", text: bool = False, in_prose: bool = False) -> Name | None:
     """The quantity under this path; `text` where the value is a word. None when no quantity fits well enough."""
     if not path:
         return None
-    found = _named(path, unit, text, said)
-    if found is None and not said:
+    found = _named(path, unit, text, in_prose)
+    if found is None and not in_prose:
         bare = _REMARK.sub("", path[-1])
-        if bare and bare != path[-1] and (found := _named((*path[:-1], bare), unit, text, said)) is not None:
+        if bare and bare != path[-1] and (found := _named((*path[:-1], bare), unit, text, in_prose)) is not None:
             return found  # "all-reduce (profiler, per step)": what stands in brackets is said beside it
         own = _RUN_LABEL.sub("", path[-1])
         parts = _STEP_DOWN.split(own)
         if all(parts) and (len(parts) > 1 or own != path[-1]):
-            found = _named((*path[:-1], *parts), unit, text, said)
+            found = _named((*path[:-1], *parts), unit, text, in_prose)
     return found
 
 
-def _named(path: tuple[str, ...], unit: str, text: bool, said: bool) -> Name | None:
+def _named(path: tuple[str, ...], unit: str, text: bool, in_prose: bool) -> Name | None:
     if len(path) > 1 and is_statistic(path[-1]):  # `iteration: {mean: 940}`
         path = (*path[:-2], f"{path[-1]} {path[-2]}")
     if len(path) > 1 and " ".join(words_of(path[-1])) in listed(UNITS, "how_many"):  # `gpus: {count: 8}`
@@ -78,16 +78,16 @@ def _named(path: tuple[str, ...], unit: str, text: bool, said: bool) -> Name | N
     if statistic == "spread":
         return None
     scoping = scope_words()
-    telling = tuple(w for w in _without_amounts(words) if w not in scoping)
+    naming = tuple(w for w in _without_amounts(words) if w not in scoping)
     around = classed(tuple(w for w in without_phrases(above) if w not in scoping))
-    own = classed(telling) if telling else around  # "measured" and "target" say of what nothing
+    own = classed(naming) if naming else around  # "measured" and "target" say of what nothing
     if not own:
         return None
     units = readings_of(unit) or readings_of(written) or _unit_above(path)
     around |= {
-        w for u, _ in units for w in book(UNITS)["implied"].get(u.value if u is not None else "rate of steps", ())
+        w for u, _ in units for w in word_table(UNITS)["implied"].get(u.value if u is not None else "rate of steps", ())
     }
-    best = _best(own, around - own, units, text, said)
+    best = _best(own, around - own, units, text, in_prose)
     if best is None:
         return None
     entry, score = best
@@ -105,9 +105,9 @@ def _named(path: tuple[str, ...], unit: str, text: bool, said: bool) -> Name | N
 def _without_amounts(words: tuple[str, ...]) -> tuple[str, ...]:
     """ "retrieval at 32k tokens", "at 4 QPS": a number with its unit says under which condition, and names nothing."""
     amounts = [w.rstrip("km").isdigit() for w in words]
-    told = [bool(readings_of(w)) and at > 0 and amounts[at - 1] for at, w in enumerate(words)]
-    ends = [*told[1:], False]
-    return tuple(w for at, w in enumerate(words) if not told[at] and not (amounts[at] and ends[at]))
+    counted = [bool(readings_of(w)) and at > 0 and amounts[at - 1] for at, w in enumerate(words)]
+    ends = [*counted[1:], False]
+    return tuple(w for at, w in enumerate(words) if not counted[at] and not (amounts[at] and ends[at]))
 
 
 def _unit_above(path: tuple[str, ...]) -> tuple[tuple[Unit | None, float], ...]:
@@ -128,7 +128,7 @@ def without_unit(key: str) -> tuple[tuple[str, ...], str]:
 
 def _without_unit(key: str) -> tuple[tuple[str, ...], str]:
     if bracket := _BRACKET.search(key):
-        if " ".join(words_of(bracket[1])) in book(UNITS)["by_the_second"]:  # "Output Token Throughput (per sec)"
+        if " ".join(words_of(bracket[1])) in word_table(UNITS)["by_the_second"]:  # "Output Token Throughput (per sec)"
             before = words_of(key[: bracket.start()])
             return (*before, "rate"), "tokens/s" if "token" in classed(before) else "/s"
         if readings_of(bracket[1]):
@@ -163,7 +163,11 @@ def _is_rate(unit: str) -> bool:
 
 
 def _best(
-    own: frozenset[str], around: frozenset[str], units: tuple[tuple[Unit | None, float], ...], text: bool, said: bool
+    own: frozenset[str],
+    around: frozenset[str],
+    units: tuple[tuple[Unit | None, float], ...],
+    text: bool,
+    in_prose: bool,
 ) -> tuple[Entry, float] | None:
     weight = weights()
     own_weight = fsum(weight.get(w, UNKNOWN_WEIGHT) for w in own)
@@ -176,11 +180,13 @@ def _best(
             if "maximum" in own - phrase and entry.quantity.unit is Unit.COUNT:
                 continue  # how many there may be, not how many there are
             matched = fsum(weight[w] for w in phrase & own) + ABOVE * fsum(weight[w] for w in phrase - own)
-            if len(phrase) == 1 and not units and weight[word] < TELLING_WORD and entry.quantity.unit in _NEED_UNIT:
+            if len(phrase) == 1 and not units and weight[word] < DISTINCTIVE_WORD and entry.quantity.unit in _NEED_UNIT:
                 continue  # "rate", "achieved", "use" alone could be anything
             score = matched / (own_weight + fsum(weight[w] for w in phrase - own))
             score += (
-                (SAID_CONTEXT if said else CONTEXT) * fsum(weight[w] for w in phrase & around) / (around_weight or 1.0)
+                (CONTEXT_IN_PROSE if in_prose else CONTEXT)
+                * fsum(weight[w] for w in phrase & around)
+                / (around_weight or 1.0)
             )
             if score > found.get(entry.quantity.name, (0.0, entry))[0]:
                 found[entry.quantity.name] = (score, entry)
@@ -188,7 +194,7 @@ def _best(
     ranked = sorted(
         found.values(), key=lambda x: (-x[0], x[1].quantity.unit is Unit.FLAG and not text, _plainness(x[1].quantity))
     )
-    if not ranked or ranked[0][0] < (SAID_ENOUGH if said else SURE_ENOUGH):
+    if not ranked or ranked[0][0] < (ENOUGH_IN_PROSE if in_prose else SURE_ENOUGH):
         return None
     return ranked[0][1], ranked[0][0]
 

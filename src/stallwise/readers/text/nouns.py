@@ -28,7 +28,7 @@ from stallwise.readers.text.entries import by_word, entries, weights
 from stallwise.readers.text.mentions import begins_with_a_card, names_a_card
 from stallwise.readers.text.name import UNITS, Name, _agrees, _scale, name
 from stallwise.readers.text.scopes import BEFORE, EXPECTED, NOW, is_past, scope_of, scope_words
-from stallwise.readers.text.words import book, classed, classes, listed, turn, words_of
+from stallwise.readers.text.words import classed, classes, listed, turn, word_table, words_of
 from stallwise.units import Unit, readings_of
 
 LONGEST_KEY = 6  # words before a number
@@ -44,7 +44,7 @@ PERCENT = 0.01
 EITHER, MOST = "either", "most"
 _COUNTED = {Unit.COUNT, Unit.TOKEN}
 _MEASURED = {Unit.SECOND, Unit.BYTE, Unit.BYTE_PER_S, Unit.FLOP_PER_S, Unit.WATT, Unit.HERTZ, Unit.CELSIUS}
-_SAID_BY_UNIT = (Unit.CELSIUS, Unit.WATT, Unit.HERTZ)
+_IMPLIED_BY_UNIT = (Unit.CELSIUS, Unit.WATT, Unit.HERTZ)
 _THOUSANDS = {"k", "K", "M"}
 _WORD = re.compile(r"[A-Za-z][\w/'-]*|->|→|=>")
 
@@ -159,8 +159,8 @@ def _own(reading: Reading, sentence: Sentence, taken: set[tuple[str, str]], used
     if (awaited := _awaited(clause, after)) is not None:
         found, used = _wait_for(awaited, reading, "request" in classed(clause)), 0
     else:
-        told = {q for q, s in taken if s == (scope or NOW)}
-        found, used = _nearest(reading, clause, after, runs_on(reading, sentence), told)
+        taken_now = {q for q, s in taken if s == (scope or NOW)}
+        found, used = _nearest(reading, clause, after, runs_on(reading, sentence), taken_now)
     if found is None and not of_the_host(reading):
         found = _only_of(reading.unit, words_in(sentence))  # "card 7 reaches 87 degrees"
     if found is None or (found.quantity.unit is Unit.RATIO and reading.unit == "%"):
@@ -263,12 +263,12 @@ def _in_points(found: Name | None, reading: Reading) -> Name | None:
 
 def _only_of(unit: str, words: tuple[str, ...]) -> Name | None:
     """The one quantity that a unit can mean, where its family is spoken of: degrees beside a card are of heat, not of an angle."""
-    told = next((book(UNITS)["implied"][d.value] for d, _ in readings_of(unit) if d in _SAID_BY_UNIT), ())
-    found = name(tuple(told), unit, False, True)
+    implied = next((word_table(UNITS)["implied"][d.value] for d, _ in readings_of(unit) if d in _IMPLIED_BY_UNIT), ())
+    found = name(tuple(implied), unit, False, True)
     family = found.quantity.name.partition(".")[0] if found is not None else ""
-    said = classed(words) if family else frozenset()
-    kin = any(e.quantity.name.startswith(f"{family}.") for w in said for e, _ in by_word().get(w, ()))
-    return found._replace(score=UNIT_ALONE) if found is not None and (family in said or kin) else None
+    class_names = classed(words) if family else frozenset()
+    kin = any(e.quantity.name.startswith(f"{family}.") for w in class_names for e, _ in by_word().get(w, ()))
+    return found._replace(score=UNIT_ALONE) if found is not None and (family in class_names or kin) else None
 
 
 def _part_of(whole: re.Match[str], clause: tuple[str, ...]) -> Name | None:
@@ -276,8 +276,8 @@ def _part_of(whole: re.Match[str], clause: tuple[str, ...]) -> Name | None:
     rest = words_of(turn("break").split(f"{whole['rest']} ")[0])[:PART_WORDS]
     around = [rest, *(clause[-n:] for n in range(min(len(clause), 4), 0, -1) if whole["whole"])]
     for words in around if not whole["many"] else ():
-        said = tuple(w for w in words if w not in classes().ignored)
-        found = name((f"{' '.join(said)} share",), "%", False, True) if said else None
+        naming = tuple(w for w in words if w not in classes().ignored)
+        found = name((f"{' '.join(naming)} share",), "%", False, True) if naming else None
         if found is not None and found.quantity.unit is Unit.SHARE:
             return found
     return None
@@ -384,13 +384,13 @@ def _compares(text: str) -> tuple[str, bool]:
 
 @cache
 def _phrases() -> dict[tuple[str, ...], str]:
-    data = book("scopes.toml")["compared"]
+    data = word_table("scopes.toml")["compared"]
     return {tuple(p.split()): kind for kind in (BEFORE, NOW, EXPECTED, EITHER, MOST) for p in data[kind]}
 
 
 @cache
 def _filling() -> frozenset[str]:
-    data = book("scopes.toml")["compared"]
+    data = word_table("scopes.toml")["compared"]
     return frozenset(data["filling"]) | frozenset(data["moved"]) | classes().ignored | scope_words()
 
 
@@ -401,25 +401,25 @@ def _filling() -> frozenset[str]:
 def topic(words: tuple[str, ...], unit: str) -> Name | None:
     """The weightiest quantity of this unit whose words are all said somewhere in the text."""
     units, weight = readings_of(unit), weights()
-    said = classed(tuple(w for w in words if w not in scope_words())) if units else frozenset()
+    class_names = classed(tuple(w for w in words if w not in scope_words())) if units else frozenset()
     best: tuple[float, Name] | None = None
-    for word in sorted(said):
+    for word in sorted(class_names):
         for entry, phrase in by_word().get(word, ()):
             heavy = sum(weight[w] for w in phrase)
-            if phrase <= said and heavy >= TOPIC_WEIGHT and _agrees(entry.quantity.unit, units, False):
+            if phrase <= class_names and heavy >= TOPIC_WEIGHT and _agrees(entry.quantity.unit, units, False):
                 if entry.quantity.unit not in _COUNTED and (best is None or heavy > best[0]):
                     scale, inverse = _scale(entry.quantity, units)
                     best = heavy, Name(entry.quantity, scale, "", inverse, 0.5, True)
     return best[1] if best else None
 
 
-def time_told(reading: Reading) -> str:
+def time_scope(reading: Reading) -> str:
     """Of when a number is by the words before it: before, now, expected; empty where they do not say."""
     kind = _compares(reading.path[-1])[0] or scope_of(words_of(reading.path[-1]))
     return kind if kind in (BEFORE, NOW, EXPECTED) else ""
 
 
-def told_of(known: Name, scope: str) -> Name:
+def in_scope(known: Name, scope: str) -> Name:
     """The quantity of another sentence's number, for one of another time."""
     if known.scope == EXPECTED and scope != EXPECTED:
         known = _measured_instead(known)
@@ -470,9 +470,9 @@ def _words_of_unit(unit: str) -> str:
 
 @cache
 def _wholes() -> re.Pattern[str]:
-    said = book("scopes.toml")["part_of"]
+    table = word_table("scopes.toml")["part_of"]
     return re.compile(
         rf"of (?:the |our |each |every |a |all |all the |total |its |my )?"
-        rf"(?:(?:(?P<whole>{said['whole']})|(?P<many>{said['many']}))\b)?(?P<rest>.*)",
+        rf"(?:(?:(?P<whole>{table['whole']})|(?P<many>{table['many']}))\b)?(?P<rest>.*)",
         re.IGNORECASE,
     )

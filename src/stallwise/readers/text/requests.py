@@ -18,7 +18,10 @@ LEAST_RECORDS = 3
 SHORT_AGAIN = 0.1  # of the longest wait
 LONGEST_LIFE_S = 1e9  # what is longer, or counts more tokens, is damage
 PARTS = {q.name for q in (serving.QUEUE_TIME, serving.PREFILL_TIME, serving.DECODE_TIME, serving.TTFT)}
-TOLD = {*PARTS, *(q.name for q in (serving.TPOT, serving.REQUEST_TIME, serving.PROMPT_TOKENS, serving.OUTPUT_TOKENS))}
+REQUEST_QUANTITIES = {
+    *PARTS,
+    *(q.name for q in (serving.TPOT, serving.REQUEST_TIME, serving.PROMPT_TOKENS, serving.OUTPUT_TOKENS)),
+}
 SWEPT = {q.name for q in (serving.OFFERED_RATE, serving.CONCURRENCY, serving.RUNNING, serving.WAITING)}
 
 
@@ -37,7 +40,7 @@ def request_facts(rows: Rows, file: str) -> Iterator[Fact]:
         quantity = column.named.quantity
         if quantity is serving.QUEUE_TIME and _drained(known):
             yield Fact(serving.QUEUE_DRAINED, 1.0, source, samples=len(known))
-        if quantity.name in TOLD and len(known) >= LEAST_RECORDS:
+        if quantity.name in REQUEST_QUANTITIES and len(known) >= LEAST_RECORDS:
             fact = Fact(quantity, sum(known) / len(known), source, samples=len(known))
             # Of two times that may be the whole ("total", "inference") the longer one is.
             if quantity.name not in means or fact.number > means[quantity.name].number:

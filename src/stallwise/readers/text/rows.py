@@ -10,14 +10,14 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from stallwise.evidence.fact import WHOLE, Fact, Scope, Source
-from stallwise.evidence.last_asked import last_asked
+from stallwise.evidence.file_cache import cached_for_file
 from stallwise.evidence.reading import Cell, Reading, Rows, rows_of
 from stallwise.late import np
 from stallwise.readers.text.entries import entries
 from stallwise.readers.text.name import Name, name, without_unit
 from stallwise.readers.text.scopes import BEFORE, EXPECTED, axis_of, outcome_of, scope_of
 from stallwise.readers.text.value import all_in_si, all_plausible, flag_in, in_si, number_in, plausible
-from stallwise.readers.text.words import book, words_of
+from stallwise.readers.text.words import word_table, words_of
 from stallwise.units import Unit, readings_of
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class Column:
 def as_pairs(rows: Rows) -> list[Reading]:
     """A table of pairs as single readings; empty where the table is none."""
     heads = [" ".join(words_of(c)) for c in rows.columns]
-    words = book("scopes.toml")["pairs"]
+    words = word_table("scopes.toml")["pairs"]
     keys = [i for i, h in enumerate(heads) if h in words["key"]]
     values = [i for i, h in enumerate(heads) if h in words["value"]]
     units = [i for i, h in enumerate(heads) if h in words["unit"]]
@@ -77,12 +77,12 @@ def as_pairs(rows: Rows) -> list[Reading]:
 
 def _statistics(rows: Rows) -> list[Reading]:
     """A line for each quantity, with its mean, extremes and percentiles: the middle one is its value, the 99th its tail."""
-    told, titles = book("scopes.toml")["pairs"], [" ".join(words_of(c)) for c in rows.columns]
-    kinds = [re.fullmatch(told["statistic"], title) is not None for title in titles[1:]]
+    pairs, titles = word_table("scopes.toml")["pairs"], [" ".join(words_of(c)) for c in rows.columns]
+    kinds = [re.fullmatch(pairs["statistic"], title) is not None for title in titles[1:]]
     if len(rows.columns) < 3 or sum(kinds) < MOSTLY * len(kinds):
         return []
     found = []
-    middle, tail = (next((titles.index(t) for t in told[kind] if t in titles), None) for kind in ("middle", "tail"))
+    middle, tail = (next((titles.index(t) for t in pairs[kind] if t in titles), None) for kind in ("middle", "tail"))
     for at, key in enumerate(rows.cells[0]):
         for column, prefix in ((middle, ""), (tail, "p99 ")):
             cell = rows.cells[column][at] if column is not None else None
@@ -118,8 +118,8 @@ def _untitled(rows: Rows) -> list[Reading]:
         ]
     if len(rows.columns) != 2:
         return []
-    title, said = rows.columns[1], book("scopes.toml")["pairs"]["value"]
-    if title.strip() and number_in(title) is None and " ".join(words_of(title)) not in said:
+    title, value_titles = rows.columns[1], word_table("scopes.toml")["pairs"]["value"]
+    if title.strip() and number_in(title) is None and " ".join(words_of(title)) not in value_titles:
         return []
     pairs = [*zip(*rows.cells, strict=True)]
     pairs = [(key, value) for key, value in pairs if isinstance(key, str) and value is not None]
@@ -162,8 +162,8 @@ def turned(rows: Rows) -> Rows:
     first = [c for c in rows.cells[0] if isinstance(c, str)]
     named = sum(name((c,)) is not None for c in first)
     titles = sum(name((c,)) is not None for c in rows.columns[1:])
-    told = named >= KEYS_NAMED * len(first) or (named and all(_of_many_units(c) for c in rows.cells[1:]))
-    if len(first) < len(rows) or not told or titles >= len(rows.columns) - 1:
+    keyed = named >= KEYS_NAMED * len(first) or (named and all(_of_many_units(c) for c in rows.cells[1:]))
+    if len(first) < len(rows) or not keyed or titles >= len(rows.columns) - 1:
         return rows  # "busy" may name a run and a share; where all titles are names, they are
     records = [[title, *cells] for title, cells in zip(rows.columns[1:], rows.cells[1:], strict=True)]
     return rows_of(["run", *first], records, list(range(2, len(rows.columns) + 1)), path=rows.path, noun="column")
@@ -174,7 +174,7 @@ def _without_differences(rows: Rows) -> Rows:
     kept = [
         i
         for i, title in enumerate(rows.columns)
-        if i == 0 or " ".join(without_unit(title)[0]) not in book("scopes.toml")["derived"]
+        if i == 0 or " ".join(without_unit(title)[0]) not in word_table("scopes.toml")["derived"]
     ]
     if len(kept) == len(rows.columns) or len(kept) < 3:
         return rows
@@ -192,7 +192,7 @@ def _text(cell: Cell) -> str:
     return "" if cell is None else str(cell)
 
 
-@last_asked
+@cached_for_file
 def named_columns(rows: Rows) -> tuple[Column, ...]:
     """Columns that have a name, with their cells in SI. Several ask for those of the same table."""
     found: list[Column] = []
@@ -337,8 +337,8 @@ def _by_worse(rows: Rows, columns: tuple[Column, ...]) -> tuple[int, int] | None
 
 def _workers(columns: tuple[Column, ...], count: int) -> list[float]:
     """How many GPUs or nodes a row's rate is shared by: 300 samples/s of eight are worse than 100 of one."""
-    told = next((c.values for c in columns if c.named.quantity.name in WORKERS), [])
-    return [float(v) if isinstance(v, float) and v > 0 else 1.0 for v in told] or [1.0] * count
+    counts = next((c.values for c in columns if c.named.quantity.name in WORKERS), [])
+    return [float(v) if isinstance(v, float) and v > 0 else 1.0 for v in counts] or [1.0] * count
 
 
 def _moves(column: Column) -> bool:

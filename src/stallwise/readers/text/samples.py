@@ -13,13 +13,13 @@ from stallwise.late import np
 from stallwise.readers.text.name import Name, name
 from stallwise.readers.text.rows import named_columns
 from stallwise.readers.text.scopes import axis_of
-from stallwise.readers.text.words import book, words_of
+from stallwise.readers.text.words import word_table, words_of
 
 KIND = "gpu.samples"
 # A line is a sample of an engine when it says how much runs or waits, and how fast or how full it is.
 STATES = {"running", "waiting"}
 MEASURES = {"kv_share", "prompt_token_per_s", "generation_token_per_s"}
-TELLING = {"power_w", "clock_sm_hz", "temperature_c"}  # without one of these it is no card's state
+CARD_COLUMNS = {"power_w", "clock_sm_hz", "temperature_c"}  # without one of these it is no card's state
 FEWEST = 3  # columns
 MOST_CARDS = 1e6  # a number beyond it is damage, and no card
 _CARD = re.compile(r"\bgpu ?(\d{1,3})\b")
@@ -27,7 +27,7 @@ _CARD = re.compile(r"\bgpu ?(\d{1,3})\b")
 
 def columns_of(kind: str) -> dict[str, str]:
     """Quantities as an engine or a gpu tells them at one moment, and the columns of the table of samples that they are."""
-    return cast(dict[str, str], book("samples.toml")[kind])
+    return cast(dict[str, str], word_table("samples.toml")[kind])
 
 
 @lru_cache(maxsize=4096)
@@ -59,7 +59,7 @@ def cards(rows: Rows, file: str) -> Iterator[Table]:
         if title is not None:
             by_card.setdefault(_card_in(column.label), {}).setdefault(title, column.numbers)
     for card, found in by_card.items():
-        if found.keys() & TELLING and len(found) >= FEWEST:
+        if found.keys() & CARD_COLUMNS and len(found) >= FEWEST:
             yield from _tables(rows, found, card, file)
 
 
@@ -76,7 +76,10 @@ def _tables(rows: Rows, found: dict[str, np.ndarray], card: int | None, file: st
     for at in range(len(rows)):
         members.setdefault((nodes[at] if nodes else None, gpus[at] if gpus else float(card or 0)), []).append(at)
     for (node, gpu), own in members.items():
-        columns = {"time_s": np.arange(len(own), dtype=float), **{title: told[own] for title, told in found.items()}}
+        columns = {
+            "time_s": np.arange(len(own), dtype=float),
+            **{title: column[own] for title, column in found.items()},
+        }
         number = int(gpu) if isinstance(gpu, float) and abs(gpu) < MOST_CARDS else 0
         scope = Scope(gpu=number, node=str(node) if node is not None else None)
         source = Source(file, f"{rows.noun}s {rows.places[own[0]]}-{rows.places[own[-1]]}")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from functools import cache
 
-from stallwise.readers.text.words import book, words_of
+from stallwise.readers.text.words import word_table, words_of
 
 BEFORE, NOW, EXPECTED = "before", "now", "expected"
 
 
 @cache
 def _words() -> dict[str, str]:
-    data = book("scopes.toml")
+    data = word_table("scopes.toml")
     return {" ".join(words_of(w)): kind for kind in (BEFORE, NOW, EXPECTED) for w in data[kind]}
 
 
@@ -30,32 +30,32 @@ def scope_of(words: tuple[str, ...]) -> str:
 
 def without_phrases(words: tuple[str, ...]) -> tuple[str, ...]:
     """The words without a phrase that says of when ("first 3 hours"): its parts are neither a unit nor a name."""
-    told = tuple(w for w in words if not w.isdigit())
-    at = next((at for at in range(len(told) - 1) if " ".join(told[at : at + 2]) in _words()), None)
-    return words if at is None else (*told[:at], *told[at + 2 :])
+    plain_words = tuple(w for w in words if not w.isdigit())
+    at = next((at for at in range(len(plain_words) - 1) if " ".join(plain_words[at : at + 2]) in _words()), None)
+    return words if at is None else (*plain_words[:at], *plain_words[at + 2 :])
 
 
 def is_past(words: tuple[str, ...]) -> bool:
     """Words behind a number that put it into the past: "it did 9,800 last week"."""
     plain = f" {' '.join(words)} "
-    return any(said in plain for said in _past())
+    return any(phrase in plain for phrase in _past())
 
 
 @cache
 def _past() -> tuple[str, ...]:
-    return tuple(f" {' '.join(words_of(w))} " for w in book("scopes.toml")["past"])
+    return tuple(f" {' '.join(words_of(w))} " for w in word_table("scopes.toml")["past"])
 
 
 @cache
 def scope_words() -> frozenset[str]:
     """Single words that only say of when a number speaks, or of which variant."""
-    return frozenset({w for w in _words() if " " not in w} | set(book("scopes.toml")["variant"]))
+    return frozenset({w for w in _words() if " " not in w} | set(word_table("scopes.toml")["variant"]))
 
 
 @cache
 def axes() -> dict[str, str]:
     """Names of columns that number or name their rows, by kind."""
-    return {name: kind for kind, names in book("scopes.toml")["axis"].items() for name in names}
+    return {name: kind for kind, names in word_table("scopes.toml")["axis"].items() for name in names}
 
 
 def axis_of(column: str) -> str:
@@ -67,5 +67,10 @@ def outcome_of(text: str) -> str:
     """good, bad or nothing."""
     plain = f" {' '.join(words_of(text))} "
     return next(
-        (kind for kind in ("bad", "good") if any(f" {w} " in plain for w in book("scopes.toml")["outcome"][kind])), ""
+        (
+            kind
+            for kind in ("bad", "good")
+            if any(f" {w} " in plain for w in word_table("scopes.toml")["outcome"][kind])
+        ),
+        "",
     )

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from stallwise.evidence.catalog import run
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Series, Source
-from stallwise.evidence.reading import Cell, Course, Printed, Rows, Wanted
+from stallwise.evidence.reading import Cell, Curve, Printed, Rows, Wanted
 from stallwise.late import np
-from stallwise.readers.text.courses import named
+from stallwise.readers.text.logged_series import named
 from stallwise.readers.text.loop import column_of
 from stallwise.readers.text.rows import named_columns
 from stallwise.readers.text.scopes import axis_of
-from stallwise.readers.text.words import book, words_of
+from stallwise.readers.text.words import word_table, words_of
 from stallwise.units import Unit, readings_of
 
 if TYPE_CHECKING:
@@ -87,10 +87,10 @@ def _rises_evenly(numbers: Numbers) -> bool:
 
 @cache
 def _axes() -> dict[str, Any]:
-    return dict(book("loop.toml")["axis"])
+    return dict(word_table("loop.toml")["axis"])
 
 
-def courses(rows: Rows, file: str) -> Iterator[Item]:
+def table_series(rows: Rows, file: str) -> Iterator[Item]:
     """Series over the axis, and what a text column says in every row."""
     axis = axis_in(rows)
     if axis is None or len(rows) < 2:
@@ -101,7 +101,7 @@ def courses(rows: Rows, file: str) -> Iterator[Item]:
         lambda wanted: _columns(rows, axis, places, wanted),
         axis.over,
         table=True,
-        apart=rows.noun != RECORD,
+        variants=rows.noun != RECORD,
         noun=rows.noun,
     )
     found = [i for i in named(log) if not _is_clock(i, rows)]
@@ -114,7 +114,7 @@ def _places(rows: Rows, axis: Axis) -> Numbers:
     """Where each row stands, NaN where it does not say; a count that starts again with each epoch goes on."""
     if axis.at < 0:
         return np.arange(len(rows), dtype=float)
-    places = _told(rows, axis.at, _number if axis.over == "step" else moment)[0] * axis.factor
+    places = _as_numbers(rows, axis.at, _number if axis.over == "step" else moment)[0] * axis.factor
     if axis.over == "step":
         known = np.flatnonzero(~np.isnan(places))
         counts = places[known]
@@ -125,7 +125,7 @@ def _places(rows: Rows, axis: Axis) -> Numbers:
     return places
 
 
-def _told(rows: Rows, at: int, read: Callable[[Cell], float | None]) -> tuple[Numbers, NDArray[np.bool_]]:
+def _as_numbers(rows: Rows, at: int, read: Callable[[Cell], float | None]) -> tuple[Numbers, NDArray[np.bool_]]:
     """A column as numbers, and which of its cells are any: a loss may be no number, too."""
     if (whole := rows.numbers(at)) is not None:
         return whole, np.ones(len(whole), dtype=bool)
@@ -133,16 +133,16 @@ def _told(rows: Rows, at: int, read: Callable[[Cell], float | None]) -> tuple[Nu
     return np.array(found, dtype=float), np.array([x is not None for x in found])
 
 
-def _columns(rows: Rows, axis: Axis, places: Numbers, wanted: Wanted) -> Iterator[Course]:
+def _columns(rows: Rows, axis: Axis, places: Numbers, wanted: Wanted) -> Iterator[Curve]:
     shared = _shared_unit(rows.columns)
     for at, title in enumerate(rows.columns):
         if at == axis.at or not wanted(title, "", False):
             continue
         found = column_of(title)
         bare = found is not None and found.quantity.unit is Unit.SECOND and not found.unit_known
-        values, known = _told(rows, at, _number)
+        values, known = _as_numbers(rows, at, _number)
         points = np.column_stack([places, values, rows.places])[known & ~np.isnan(places)]
-        yield Course(title, shared if bare else "", points)
+        yield Curve(title, shared if bare else "", points)
 
 
 def _number(cell: Cell) -> float | None:

@@ -24,7 +24,7 @@ def slow_rank(readings: Iterable[Reading], file: str) -> Iterator[Fact]:
     """How many times as long the named rank takes, and its name; only times of one unit and one sentence are compared."""
     sentences: dict[str, list[Reading]] = defaultdict(list)
     for reading in readings:
-        if reading.said:
+        if reading.in_prose:
             sentences[reading.place].append(reading)
     for place, sentence in sentences.items():
         which = next((r for r in sentence if not r.unit and _ONE.search(r.path[0])), None)

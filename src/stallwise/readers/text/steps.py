@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Source
 from stallwise.evidence.reading import Printed, Reading, Rows
-from stallwise.readers.text.courses import named
+from stallwise.readers.text.logged_series import named
 from stallwise.readers.text.name import name
 from stallwise.readers.text.samples import cards
-from stallwise.readers.text.series import courses
+from stallwise.readers.text.series import table_series
 from stallwise.readers.text.value import in_si, plausible
 from stallwise.units import Unit
 
@@ -22,7 +22,7 @@ def understood_steps(shape: Printed | Rows | Reading, file: str, *, with_cards: 
     if isinstance(shape, Printed):
         yield from named(shape)
     elif isinstance(shape, Rows):
-        found = list(courses(shape, file))
+        found = list(table_series(shape, file))
         yield from found
         yield from _settings(shape, file) if found else ()
         yield from cards(shape, file) if with_cards else ()

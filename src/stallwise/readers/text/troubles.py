@@ -8,7 +8,7 @@ from stallwise.evidence import vocabulary
 from stallwise.evidence.flags import without_denied
 from stallwise.readers.text.entries import entries
 from stallwise.readers.text.name import name
-from stallwise.readers.text.sayings import symptom_in
+from stallwise.readers.text.phrases import symptom_in
 from stallwise.units import Unit
 
 

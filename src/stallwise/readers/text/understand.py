@@ -17,8 +17,9 @@ from stallwise.readers.text.binding import bound
 from stallwise.readers.text.compared_rows import compared_facts
 from stallwise.readers.text.entries import by_word, entries
 from stallwise.readers.text.name import Name, name
+from stallwise.readers.text.nouns import in_scope, time_scope, topic
 from stallwise.readers.text.nouns import named as named_in
-from stallwise.readers.text.nouns import time_told, told_of, topic
+from stallwise.readers.text.phrases import statements_in
 from stallwise.readers.text.rows import (
     MENTION,
     alike_lines,
@@ -28,11 +29,10 @@ from stallwise.readers.text.rows import (
     turned,
     twin_facts,
 )
-from stallwise.readers.text.sayings import said_in
 from stallwise.readers.text.scopes import BEFORE, EXPECTED, scope_of
 from stallwise.readers.text.slow_rank import slow_rank
 from stallwise.readers.text.value import LONGEST_WORDS, flag_in, in_si, number_in, plausible
-from stallwise.readers.text.words import book, classed, listed, words_of
+from stallwise.readers.text.words import classed, listed, word_table, words_of
 from stallwise.units import Unit, readings_of
 
 LONGEST_SENTENCE = 80  # numbers: what has more is a dump, and its words are nobody's names
@@ -85,14 +85,14 @@ def understand(shapes: Iterable[Shape], text: str, file: str, *, written: bool) 
     for rows in found.rows:
         compared = list(compared_facts(rows, file, written))
         found.facts += compared
-        told = {c.quantity for c in compared}
+        compared_quantities = {c.quantity for c in compared}
         others = (*twin_facts(rows, file, written), *contrast_facts(rows, file, written))
-        found.facts += (f for f in others if f.quantity not in told)
+        found.facts += (f for f in others if f.quantity not in compared_quantities)
     found.facts += _facts(named, file, written)
     if written and not any(f.quantity is stated.SLOW_RANK_RATIO for f in found.facts):
         found.facts += slow_rank(singles, file)
     if written:
-        found.facts += _said(text, file, {f.quantity.name for f in found.facts})
+        found.facts += _statements(text, file, {f.quantity.name for f in found.facts})
     found.unread = _unread(file, singles, named, found.rows, repeated)
     return found
 
@@ -102,32 +102,32 @@ def _named(singles: list[Reading]) -> tuple[list[_Named], list[Reading]]:
     unnamed: list[Reading] = []
     by_place: dict[str, list[Reading]] = defaultdict(list)
     for reading in singles:
-        if reading.said:
+        if reading.in_prose:
             by_place[reading.place].append(reading)
-    sentences = {place: tuple(said[:LONGEST_SENTENCE]) for place, said in by_place.items()}
-    endless = {id(reading) for said in by_place.values() for reading in said[LONGEST_SENTENCE:]}
+    sentences = {place: tuple(readings[:LONGEST_SENTENCE]) for place, readings in by_place.items()}
+    endless = {id(reading) for readings in by_place.values() for reading in readings[LONGEST_SENTENCE:]}
     for reading in singles:
         one = None
         if id(reading) not in endless:
-            said = reading.said
-            one = _said_number(reading, sentences[reading.place]) if said else _keyed_value(reading)
+            readings = reading.in_prose
+            one = _number_in_prose(reading, sentences[reading.place]) if readings else _keyed_value(reading)
         if one is None:
             unnamed.append(reading)
         else:
             found.append(one)
     beside: dict[str, list[_Named]] = defaultdict(list)
     for one in found:
-        if one.reading.said:
+        if one.reading.in_prose:
             beside[one.reading.place].append(one)
     likened: set[int] = set()
     subjects = _subjects(singles)
     for reading in [r for r in unnamed if id(r) not in endless]:
-        sentence = sentences[reading.place] if reading.said else ()
+        sentence = sentences[reading.place] if reading.in_prose else ()
         one = _of_subject(reading, sentence, subjects) or _like_neighbour(reading, found, beside[reading.place])
         if one is not None:
             likened.add(id(reading))
             found.append(one)
-            if reading.said:
+            if reading.in_prose:
                 beside[reading.place].append(one)
     order = {id(r): at for at, r in enumerate(singles)}
     left = [r for r in unnamed if id(r) not in likened]
@@ -154,8 +154,8 @@ def _of_a_kernel(named: list[_Named], unnamed: list[Reading], text: str) -> list
 
 def _subjects(singles: list[Reading]) -> frozenset[str]:
     """What the text as a whole is about, of the subjects that qualify nouns."""
-    spoken = {w for r in singles if r.said for part in (r.path[0], r.after) for w in classed(words_of(part))}
-    return frozenset(spoken & listed("turns.toml", "subjects"))
+    class_names = {w for r in singles if r.in_prose for part in (r.path[0], r.after) for w in classed(words_of(part))}
+    return frozenset(class_names & listed("turns.toml", "subjects"))
 
 
 def _of_subject(reading: Reading, sentence: tuple[Reading, ...], subjects: frozenset[str]) -> _Named | None:
@@ -175,7 +175,7 @@ def _of_subject(reading: Reading, sentence: tuple[Reading, ...], subjects: froze
                 continue
             if not reading.unit:
                 found = found._replace(scale=1.0)
-            named = told_of(found._replace(scope=""), scope_around(reading, sentence))
+            named = in_scope(found._replace(scope=""), scope_around(reading, sentence))
             return _Named(reading, named, in_si(named, float(reading.value)))
     return None
 
@@ -186,15 +186,15 @@ def _like_neighbour(reading: Reading, found: list[_Named], beside: list[_Named])
     if value is None or isinstance(value[0], bool):
         return None
     words = words_of(reading.path[-1])
-    if reading.said and not reading.unit:
-        twins = [o for o in beside if words and _told_alike(words, words_of(o.reading.path[-1]))]
+    if reading.in_prose and not reading.unit:
+        twins = [o for o in beside if words and _same_noun(words, words_of(o.reading.path[-1]))]
         counted = [
             o
             for o in twins
             if o.name.quantity.unit in (Unit.COUNT, Unit.TOKEN) and plausible(o.name.quantity, float(value[0]))
         ]
         return _Named(reading, counted[-1].name, float(value[0])) if counted else None
-    if reading.said and (later := _later_sentence(reading, found, float(value[0]))) is not None:
+    if reading.in_prose and (later := _later_sentence(reading, found, float(value[0]))) is not None:
         return later
     if not scope_of(words) or readings_of(value[1]) == ():
         return None
@@ -215,7 +215,7 @@ def _like_neighbour(reading: Reading, found: list[_Named], beside: list[_Named])
 
 def _later_sentence(reading: Reading, found: list[_Named], number: float) -> _Named | None:
     """ "MFU was 46% until eleven. Since then it shows 19%": what a later sentence says of when is of the last measure of its unit."""
-    scope = time_told(reading)
+    scope = time_scope(reading)
     units = {unit for unit, _ in readings_of(reading.unit)}
     if not scope or not units or units <= {Unit.COUNT, Unit.TOKEN}:
         return None
@@ -225,12 +225,12 @@ def _later_sentence(reading: Reading, found: list[_Named], number: float) -> _Na
         measure = entry is not None and (entry.better or hoped)
         if (
             not measure
-            or not one.reading.said
+            or not one.reading.in_prose
             or one.reading.place == reading.place
             or one.name.quantity.unit not in units
         ):
             continue
-        name_ = told_of(one.name, scope)._replace(
+        name_ = in_scope(one.name, scope)._replace(
             scale=next(f for u, f in readings_of(reading.unit) if u is one.name.quantity.unit)
         )
         value = in_si(name_, number)
@@ -239,7 +239,7 @@ def _later_sentence(reading: Reading, found: list[_Named], number: float) -> _Na
     return None
 
 
-def _told_alike(words: tuple[str, ...], others: tuple[str, ...]) -> bool:
+def _same_noun(words: tuple[str, ...], others: tuple[str, ...]) -> bool:
     """The same last word, and no word of another quantity before it: "input length" is not told like "output length"."""
     return others[-1:] == words[-1:] and not (classed(words) - classed(others)) & by_word().keys()
 
@@ -249,7 +249,7 @@ def _unit_of(reading: Reading) -> str:
     return parsed[1] if parsed else ""
 
 
-def _said_number(reading: Reading, sentence: tuple[Reading, ...]) -> _Named | None:
+def _number_in_prose(reading: Reading, sentence: tuple[Reading, ...]) -> _Named | None:
     number = float(reading.value)
     if reading.unit == BILLION:  # "a 405B model"
         return _Named(reading, Name(stated.PARAMETERS, 1e9, "", False, 1.0, True), number * 1e9)
@@ -327,9 +327,9 @@ def _repeated(
     named: list[_Named], unnamed: list[Reading], singles: list[Reading], text: str
 ) -> tuple[list[_Named], list[Rows]]:
     """Sentences that say the same things again for another setting are rows of a table."""
-    spoken = [one for one in named if one.reading.said or one.reading.place.startswith("line")]
-    counts = Counter(one.name.quantity.name for one in spoken if one.name.scope != EXPECTED)
-    settings = [n for n, c in counts.items() if c >= 2 and not entries()[n].better and _numbers(spoken, n) >= 2]
+    repeatable = [one for one in named if one.reading.in_prose or one.reading.place.startswith("line")]
+    counts = Counter(one.name.quantity.name for one in repeatable if one.name.scope != EXPECTED)
+    settings = [n for n, c in counts.items() if c >= 2 and not entries()[n].better and _numbers(repeatable, n) >= 2]
     if not settings:
         return named, []
     by_reading = {id(one.reading): one for one in named}
@@ -380,7 +380,7 @@ def _cut(valued: list[tuple[Reading, str, Cell, str]], lead: str) -> tuple[list[
     used: set[int] = set()
     for reading, title, value, behind in valued:
         if title and (title == lead if lead else not records or title in records[-1]):
-            records.append({"outcome": reading.path[0] if reading.said else " ".join(reading.path)})
+            records.append({"outcome": reading.path[0] if reading.in_prose else " ".join(reading.path)})
         if not records:
             continue
         records[-1]["outcome"] = f"{records[-1]['outcome']} {behind}"
@@ -390,8 +390,8 @@ def _cut(valued: list[tuple[Reading, str, Cell, str]], lead: str) -> tuple[list[
     return records, used
 
 
-def _numbers(spoken: list[_Named], name_: str) -> int:
-    return len({one.value for one in spoken if one.name.quantity.name == name_ and isinstance(one.value, float)})
+def _numbers(repeatable: list[_Named], name_: str) -> int:
+    return len({one.value for one in repeatable if one.name.quantity.name == name_ and isinstance(one.value, float)})
 
 
 def _key(one: _Named) -> str:
@@ -412,7 +412,7 @@ def _plain(reading: Reading) -> float:
 def pivoted(rows: Rows) -> Rows:
     """A long table (…, Metric, Value) of one metric, with the metric as the value's title."""
     heads = [" ".join(words_of(c)) for c in rows.columns]
-    words = book("scopes.toml")["pairs"]
+    words = word_table("scopes.toml")["pairs"]
     value = next((i for i, h in enumerate(heads) if h in words["value"]), None)
     keys = [i for i, h in enumerate(heads) if h in words["metric"]]
     if value is None or not keys:
@@ -424,30 +424,30 @@ def pivoted(rows: Rows) -> Rows:
     return Rows(titles, rows.cells, rows.places, rows.path, rows.noun)
 
 
-def _said(text: str, file: str, known: set[str]) -> Iterator[Fact]:
+def _statements(text: str, file: str, known: set[str]) -> Iterator[Fact]:
     catalogue = quantities()
-    for said in said_in(text):
-        if said.quantity in known:
+    for statement in statements_in(text):
+        if statement.quantity in known:
             continue
-        quantity = catalogue[said.quantity]
-        value: float | str | None = said.value
+        quantity = catalogue[statement.quantity]
+        value: float | str | None = statement.value
         if quantity.unit is Unit.FLAG:
-            value = flag_in(said.value)
+            value = flag_in(statement.value)
         elif quantity.unit is not Unit.TEXT:
-            value = float(said.value)  # "no NVLink": a share of nothing
+            value = float(statement.value)  # "no NVLink": a share of nothing
         if value is not None:
-            yield Fact(quantity, value, Source(file, said.text, True))
+            yield Fact(quantity, value, Source(file, statement.text, True))
 
 
 def excluded_in(text: str, file: str) -> Iterator[Fact]:
     """What a text says is not there or is well: "no stragglers, the fabric is healthy" are facts, though no complaints."""
-    catalogue, well = quantities(), book("said.toml")["well"]
-    for said in said_in(text):
-        quantity = catalogue[said.quantity]
-        if quantity.unit is Unit.FLAG and (said.value == "no" or said.quantity in well):
-            value = flag_in(said.value)
+    catalogue, well = quantities(), word_table("statements.toml")["well"]
+    for statement in statements_in(text):
+        quantity = catalogue[statement.quantity]
+        if quantity.unit is Unit.FLAG and (statement.value == "no" or statement.quantity in well):
+            value = flag_in(statement.value)
             if value is not None:
-                yield Fact(quantity, value, Source(file, said.text, True))
+                yield Fact(quantity, value, Source(file, statement.text, True))
 
 
 def _unread(file: str, singles: list[Reading], named: list[_Named], tables: list[Rows], repeated: list[Rows]) -> Unread:

@@ -103,8 +103,8 @@ def flag_in(text: str) -> float | None:
     if (flag := flag_of(text)) is not None:
         return flag
     plain = text.strip().strip(".!").lower()
-    for said, begins in ((plain, ""), (plain.split(" ")[0], "_begins")):
+    for candidate, begins in ((plain, ""), (plain.split(" ")[0], "_begins")):
         for answer, meant in (("yes", 1.0), ("no", 0.0)):
-            if said in listed("scopes.toml", "answer", answer + begins):
+            if candidate in listed("scopes.toml", "answer", answer + begins):
                 return meant
     return None

@@ -14,11 +14,11 @@ from stallwise.units import readings_of
 _HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _TOKEN = re.compile(r"[A-Za-z0-9]+")
 _CUT = re.compile(r"[^a-z0-9µ%]+")
-REMEMBERED_LETTERS = 256  # names and clauses come again and again; a long text does not
+CACHED_CHARACTERS = 256  # names and clauses come again and again; a long text does not
 
 
 @cache
-def book(name: str) -> dict[str, Any]:
+def word_table(name: str) -> dict[str, Any]:
     """A table of this package."""
     return table(Path(__file__).with_name(name))
 
@@ -26,13 +26,13 @@ def book(name: str) -> dict[str, Any]:
 @cache
 def turn(name: str) -> re.Pattern[str]:
     """An expression of the book of turns of speech."""
-    return re.compile(book("turns.toml")[name])
+    return re.compile(word_table("turns.toml")[name])
 
 
 @cache
 def listed(name: str, *keys: str) -> frozenset[str]:
     """The words that stand under these keys of a table."""
-    found: Any = book(name)
+    found: Any = word_table(name)
     for key in keys:
         found = found[key]
     return frozenset(found)
@@ -40,7 +40,7 @@ def listed(name: str, *keys: str) -> frozenset[str]:
 
 def words_of(key: str) -> tuple[str, ...]:
     """`MemAllocated (GB)` -> mem allocated gb."""
-    return _known_words(key) if len(key) <= REMEMBERED_LETTERS else _cut(key)
+    return _known_words(key) if len(key) <= CACHED_CHARACTERS else _cut(key)
 
 
 @lru_cache(maxsize=8192)
@@ -77,7 +77,7 @@ class Classes:
 @cache
 def classes() -> Classes:
     """The tables, once."""
-    data = book("classes.toml")
+    data = word_table("classes.toml")
     of: dict[str, tuple[str, ...]] = {w: (name,) for name, words in data["class"].items() for w in words}
     of |= {word: tuple(x for part in parts for x in of.get(part, (part,))) for word, parts in data["expand"].items()}
     statistic = {w: kind for kind, words in data["statistic"].items() for w in words}
@@ -89,8 +89,8 @@ def classes() -> Classes:
 def classed(words: tuple[str, ...]) -> frozenset[str]:
     """The classes of these words, those that say nothing left out."""
     known = classes()
-    telling = [w for w in words if w not in known.ignored and w not in known.statistic]
-    return frozenset(c for w in (telling or words[-1:]) for c in known.of.get(w, (w,)))
+    naming = [w for w in words if w not in known.ignored and w not in known.statistic]
+    return frozenset(c for w in (naming or words[-1:]) for c in known.of.get(w, (w,)))
 
 
 def statistic_of(words: tuple[str, ...]) -> str:

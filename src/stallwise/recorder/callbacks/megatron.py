@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Callable
 
-from stallwise.recorder import borders, verbs
+from stallwise.recorder import step_boundaries, verbs
 
 
 def stallwise_train_step(train_step: Callable[..., Any], folder: str = "stallwise_run") -> Callable[..., Any]:
@@ -12,7 +12,7 @@ def stallwise_train_step(train_step: Callable[..., Any], folder: str = "stallwis
     verbs.start(folder, auto=True)
     recorder = verbs.recording()
     if recorder is not None:
-        recorder.borders.lead(borders.USER)
+        recorder.boundaries.lead(step_boundaries.USER)
 
     def step(*args: Any, **kwargs: Any) -> Any:
         try:

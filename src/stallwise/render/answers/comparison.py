@@ -6,10 +6,10 @@ from stallwise.doctor.findings.comparison import Change, Comparison
 from stallwise.doctor.findings.diagnosis import Diagnosis
 from stallwise.render.answers import Block, Figure, Grid, Rows, Text, Verdict, page
 from stallwise.render.comparison import comparison_text, verdict_line
-from stallwise.render.pictures._accounts import CLASS
 from stallwise.render.pictures._bars import Bar, bars
+from stallwise.render.pictures._categories import CLASS
 from stallwise.render.svg import picture
-from stallwise.render.verdict import ACCOUNT_MEANING, in_a_word
+from stallwise.render.verdict import CATEGORY_MEANING, in_a_word
 from stallwise.units import Unit, show
 
 SAME = 0.005  # of the metric: less is no change
@@ -70,15 +70,15 @@ def _picture(comparison: Comparison) -> Figure | None:
     ledgers = [(word, ledger) for word, ledger in sides if ledger is not None]
     if len(ledgers) < 2 or ledgers[0][1].unit != ledgers[1][1].unit:
         return None
-    order = sorted({a for _, led in ledgers for a in led.seconds}, key=lambda a: list(ACCOUNT_MEANING).index(a))
+    order = sorted({a for _, led in ledgers for a in led.seconds}, key=lambda a: list(CATEGORY_MEANING).index(a))
     rows, used = [], {}
     for word, ledger in ledgers:
         parts = []
-        for account in order:
-            seconds = ledger.seconds.get(account, 0.0)
+        for category in order:
+            seconds = ledger.seconds.get(category, 0.0)
             if seconds > 0:
-                parts.append((CLASS[account.value], seconds, f"{account.value}: {show(seconds, Unit.SECOND)}"))
-                used[CLASS[account.value]] = account.value
+                parts.append((CLASS[category.value], seconds, f"{category.value}: {show(seconds, Unit.SECOND)}"))
+                used[CLASS[category.value]] = category.value
         rows.append(Bar(word, parts, behind=show(ledger.whole_s, Unit.SECOND)))
     drawn, height = bars(rows, lambda v: show(v, Unit.SECOND))
     label = f"Where a {ledgers[0][1].unit} goes, first and second"

@@ -58,7 +58,7 @@ def _table(rows: list[Row]) -> Grid:
         (
             short_name(r.name), show(r.time_s, Unit.SECOND), f"{r.launches}", _stake(r),
             r.answer, f"{r.finding.confidence:.0%}" if r.finding else "",
-            ", ".join(f"{word} {share:.0%}" for word, share in r.roofs.items()),
+            ", ".join(f"{word} {share:.0%}" for word, share in r.ceilings.items()),
         )
         for r in rows
     ]  # fmt: skip

@@ -58,19 +58,22 @@ def _stages(answer: MemoryAnswer) -> Figure:
 
 
 def _through_a_step(answer: MemoryAnswer) -> Figure:
-    course = answer.worst.course
-    kinds = in_order(n for n in course[0][1] if any(parts[n] > SHOWN_BYTES for _, parts in course))
+    over_step = answer.worst.course
+    kinds = in_order(n for n in over_step[0][1] if any(parts[n] > SHOWN_BYTES for _, parts in over_step))
     layers = [
-        (shade_of(n), f"{n}: at most {_g(max(parts[n] for _, parts in course))}",
-         np.array([*(parts[n] for _, parts in course), course[0][1][n]]) / GIB)
+        (shade_of(n), f"{n}: at most {_g(max(parts[n] for _, parts in over_step))}",
+         np.array([*(parts[n] for _, parts in over_step), over_step[0][1][n]]) / GIB)
         for n in kinds
     ]  # fmt: skip
     limit = (answer.cluster.gpu.memory_bytes / GIB, "the card")
-    drawn, height = areas(np.arange(len(course) + 1.0), layers, _axis, str, limit, steps=True)
-    drawn += _names([when for when, _ in course], height)
+    drawn, height = areas(np.arange(len(over_step) + 1.0), layers, _axis, str, limit, steps=True)
+    drawn += _names([when for when, _ in over_step], height)
     title = "The same through one step"
     caption = f"The {answer.worst.stage} stage, moment by moment; widths are not to scale."
-    rows = (("part", *(when for when, _ in course)), *((n, *(_g(parts[n]) for _, parts in course)) for n in kinds))
+    rows = (
+        ("part", *(when for when, _ in over_step)),
+        *((n, *(_g(parts[n]) for _, parts in over_step)) for n in kinds),
+    )
     legend = tuple((shade_of(n), n) for n in reversed(kinds))
     return Figure("course", title, picture(drawn, height, title), caption, "", legend, rows)
 

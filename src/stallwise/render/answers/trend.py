@@ -41,10 +41,10 @@ def _verdict(trend: Trend) -> Verdict:
 
 
 def _plot(trend: Trend, name: str) -> Figure | None:
-    told = [(i, r.value) for i, r in enumerate(trend.runs) if r.value is not None]
-    if len(told) < 2:
+    points = [(i, r.value) for i, r in enumerate(trend.runs) if r.value is not None]
+    if len(points) < 2:
         return None
-    most = max(v for _, v in told) * 1.1
+    most = max(v for _, v in points) * 1.1
     wide = max(len(trend.runs) - 1, 1)
 
     def at(run: float, value: float) -> tuple[float, float]:
@@ -59,14 +59,14 @@ def _plot(trend: Trend, name: str) -> Figure | None:
         parts += [line(x, TOP - 6, x, HEIGHT - BOTTOM, "after"), text(x + 6, TOP + 4, f"{shift.ratio - 1:+.0%}", "t")]
     edges = [0, *(s.at for s in trend.shifts), len(trend.runs)]
     for a, b in zip(edges, edges[1:], strict=False):
-        inside = [v for i, v in told if a <= i < b]
+        inside = [v for i, v in points if a <= i < b]
         if inside:
             level = sum(inside) / len(inside)
             parts.append(
                 line(*at(a - 0.3 if a else a, level), *at(b - 0.7 if b < len(trend.runs) else b - 1, level), "roof")
             )
-    parts.append(path([at(i, v) for i, v in told], "c1"))
-    for i, v in told:
+    parts.append(path([at(i, v) for i, v in points], "c1"))
+    for i, v in points:
         parts.append(dot(*at(i, v), 5.0, "point", f"{trend.runs[i].name}: {show(v, trend.unit)}"))
     every = max(1, -(-len(trend.runs) // MOST_NAMED))
     for i in range(0, len(trend.runs), every):

@@ -6,7 +6,7 @@ from stallwise.doctor.findings.whatif import Tried, WhatIf
 from stallwise.render.answers import Block, Figure, Grid, Rows, Text, Verdict, page
 from stallwise.render.pictures._bars import Bar, bars
 from stallwise.render.svg import picture
-from stallwise.render.whatif import as_text, counted, step_told, won
+from stallwise.render.whatif import as_text, counted, step_line, won
 from stallwise.units import Unit, show
 
 
@@ -22,7 +22,7 @@ def to_html(answer: WhatIf) -> str:
 def _verdict(answer: WhatIf) -> Verdict:
     now = f"A {answer.unit} takes {_s(answer.clean_step_s)}"
     basis = f"{counted(answer)} {answer.source}, replayed"
-    profiler = f"{step_told(answer)}."
+    profiler = f"{step_line(answer)}."
     if not answer.alone or answer.alone[0].step_s >= answer.clean_step_s:
         return Verdict(f"{now}; nothing that can be replayed wins anything", profiler, "", "unclear", basis)
     best = answer.alone[0]

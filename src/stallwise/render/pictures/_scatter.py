@@ -12,12 +12,12 @@ LEFT, RIGHT, TOP, BOTTOM, HEIGHT = 92.0, 40.0, 18.0, 44.0, 300.0
 
 @dataclass(frozen=True)
 class Spot:
-    """One point; `said` is written beside it, `title` only shown on hover."""
+    """One point; `label` is written beside it, `title` only shown on hover."""
 
     x: float
     y: float
     title: str
-    said: str = ""
+    label: str = ""
     kind: str = "point"
 
 
@@ -54,6 +54,6 @@ def scatter(
     for spot in spots:
         x, y = at(spot.x, spot.y)
         parts.append(dot(x, y, 5.5, spot.kind, spot.title))
-        if spot.said:
-            parts.append(text(x + 8, y - 7, spot.said, "t"))
+        if spot.label:
+            parts.append(text(x + 8, y - 7, spot.label, "t"))
     return parts, HEIGHT

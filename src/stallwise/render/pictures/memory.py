@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from stallwise.doctor.findings.diagnosis import Diagnosis
-from stallwise.evidence.catalog.memory import COURSE, LIVE_BYTES
+from stallwise.evidence.catalog.memory import LIVE_BYTES, OVER_TIME
 from stallwise.render.phrases import place
 from stallwise.render.pictures import Figure
 from stallwise.render.pictures._areas import areas
@@ -22,12 +22,12 @@ MOST_DEVICES = 4
 
 def draw(diagnosis: Diagnosis) -> list[Figure]:
     """Composition, then the course."""
-    return [*_composition(diagnosis), *(_stacked(diagnosis) or _course(diagnosis))]
+    return [*_composition(diagnosis), *(_stacked(diagnosis) or _over_time(diagnosis))]
 
 
 def _stacked(diagnosis: Diagnosis) -> list[Figure]:
     found = []
-    for number, table in enumerate(diagnosis.evidence.table(COURSE)[:MOST_DEVICES]):
+    for number, table in enumerate(diagnosis.evidence.table(OVER_TIME)[:MOST_DEVICES]):
         time_s = table.columns["time_s"]
         kinds = in_order(k for k in table.columns if k != "time_s")
         peaks = {k: float(table.columns[k].max()) for k in kinds}
@@ -107,7 +107,7 @@ def _composition(diagnosis: Diagnosis) -> list[Figure]:
     ]
 
 
-def _course(diagnosis: Diagnosis) -> list[Figure]:
+def _over_time(diagnosis: Diagnosis) -> list[Figure]:
     found = []
     for number, series in enumerate(diagnosis.evidence.series(LIVE_BYTES)[:4]):
         if len(series.x) > 1:

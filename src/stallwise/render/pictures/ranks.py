@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from stallwise.doctor.findings.diagnosis import Diagnosis
-from stallwise.evidence.ledger import Account, Ledger
+from stallwise.evidence.ledger import Category, Ledger
 from stallwise.render.phrases import place
 from stallwise.render.pictures import Figure
-from stallwise.render.pictures._accounts import CLASS, guilty
+from stallwise.render.pictures._categories import CLASS, guilty
 from stallwise.render.svg import WIDTH, box, picture, text
 from stallwise.units import Unit, show
 
@@ -22,7 +22,7 @@ def draw(diagnosis: Diagnosis) -> Figure | None:
     if len(by_rank) < 2:
         return None
     ranks = sorted(by_rank)
-    accounts = [a for a in Account if any(x.seconds.get(a, 0.0) > 0 for x in by_rank.values())]
+    categories = [a for a in Category if any(x.seconds.get(a, 0.0) > 0 for x in by_rank.values())]
     per_cell = -(-len(ranks) // MOST_CELLS)
     cells = [ranks[i : i + per_cell] for i in range(0, len(ranks), per_cell)]
     found = guilty(diagnosis)
@@ -35,28 +35,30 @@ def draw(diagnosis: Diagnosis) -> Figure | None:
         if i % every == 0:
             parts.append(text(x + width / 2, TOP - 8, str(members[0]), "axis", "middle"))
         if named in members:
-            parts.append(box(x, TOP - 3, width, ROW * len(accounts) + 4, "frame"))
-    for row, account in enumerate(accounts):
+            parts.append(box(x, TOP - 3, width, ROW * len(categories) + 4, "frame"))
+    for row, category in enumerate(categories):
         y = TOP + row * ROW
-        parts.append(text(LEFT - 8, y + 15, account.value, "t", "end"))
-        most = max(x.seconds.get(account, 0.0) for x in by_rank.values())
+        parts.append(text(LEFT - 8, y + 15, category.value, "t", "end"))
+        most = max(x.seconds.get(category, 0.0) for x in by_rank.values())
         for i, members in enumerate(cells):
-            worst = max(members, key=lambda r: by_rank[r].seconds.get(account, 0.0))
-            seconds = by_rank[worst].seconds.get(account, 0.0)
+            worst = max(members, key=lambda r: by_rank[r].seconds.get(category, 0.0))
+            seconds = by_rank[worst].seconds.get(category, 0.0)
             shade = f' fill-opacity="{max(FAINTEST, seconds / most if most else 0.0):.2f}"'
             who = f"rank {worst}" if len(members) == 1 else f"rank {worst}, worst of {members[0]}-{members[-1]}"
-            title = f"{who}: {account.value} {show(seconds, Unit.SECOND)}"
-            parts.append(box(LEFT + i * width, y, width - 0.5, ROW - 3, CLASS[account.value], title, shade))
+            title = f"{who}: {category.value} {show(seconds, Unit.SECOND)}"
+            parts.append(box(LEFT + i * width, y, width - 0.5, ROW - 3, CLASS[category.value], title, shade))
     if named is not None:
-        parts.append(text(LEFT, TOP + len(accounts) * ROW + 16, f"framed: rank {named}", "t"))
+        parts.append(text(LEFT, TOP + len(categories) * ROW + 16, f"framed: rank {named}", "t"))
     unit = by_rank[ranks[0]].unit
     shared = f"; each cell is the worst of {per_cell} ranks" if per_cell > 1 else ""
-    head = ("rank", *(a.value for a in accounts))
-    rows = [(str(r), *(show(by_rank[r].seconds.get(a, 0.0), Unit.SECOND) for a in accounts)) for r in ranks[:64]]
+    head = ("rank", *(a.value for a in categories))
+    rows = [(str(r), *(show(by_rank[r].seconds.get(a, 0.0), Unit.SECOND) for a in categories)) for r in ranks[:64]]
     return Figure(
         "ranks",
         f"{len(ranks)} ranks, account by account",
-        picture(parts, TOP + len(accounts) * ROW + 26, f"Heat map of {len(ranks)} ranks by {len(accounts)} accounts"),
+        picture(
+            parts, TOP + len(categories) * ROW + 26, f"Heat map of {len(ranks)} ranks by {len(categories)} accounts"
+        ),
         f"Seconds a {unit}; darker is more, each row on its own scale{shared}.",
         place(by_rank[ranks[0]].source),
         (),

@@ -26,8 +26,8 @@ def draw(diagnosis: Diagnosis) -> Figure | None:
     table = max(tables, key=len)
     c, meta = table.columns, table.meta
     rows = [("kernel", "operations a byte", "rate", "of its roof", "time", "arithmetic")]
-    for name, dtype, x, y, s, roof in _points(table):
-        rows.append((name, f"{x:.3g}", show(y, Unit.FLOP_PER_S), f"{y / roof:.0%}", show(s, Unit.SECOND), dtype))
+    for name, dtype, x, y, s, ceiling in _points(table):
+        rows.append((name, f"{x:.3g}", show(y, Unit.FLOP_PER_S), f"{y / ceiling:.0%}", show(s, Unit.SECOND), dtype))
     return Figure(
         "roofline",
         "Kernels under the roof",
@@ -83,11 +83,9 @@ def _drawn(table: Table) -> list[str]:
         parts.append(line(x(min(max(ridge, low_x), high_x)), y(peak), x(high_x), y(peak), "roof"))
         parts.append(text(WIDTH - RIGHT + 6, y(peak) + 4, f"{dtype} {show(peak, Unit.FLOP_PER_S)}", "axis"))
     most = max(p[4] for p in points)
-    for name, dtype, px, py, seconds, roof in sorted(points, key=lambda p: -p[4]):
+    for name, dtype, px, py, seconds, ceiling in sorted(points, key=lambda p: -p[4]):
         radius = SMALLEST + (LARGEST - SMALLEST) * math.sqrt(seconds / most if most else 0.0)
-        title = (
-            f"{name} ({dtype}): {show(py, Unit.FLOP_PER_S)}, {py / roof:.0%} of its roof, {show(seconds, Unit.SECOND)}"
-        )
+        title = f"{name} ({dtype}): {show(py, Unit.FLOP_PER_S)}, {py / ceiling:.0%} of its roof, {show(seconds, Unit.SECOND)}"
         parts.append(dot(x(px), y(max(py, 10.0**y.low)), radius, "point", title))
     taken: list[tuple[float, float]] = []
     for name, _, px, py, _, _ in sorted(points, key=lambda p: -p[4])[:LABELLED]:

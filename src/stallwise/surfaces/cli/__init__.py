@@ -138,8 +138,8 @@ def _run() -> None:
         if isinstance(error, OSError) and error.errno in NO_BUG:
             click.echo(complaint(visible(f"stallwise: {error.strerror}: {error.filename or 'a file'}")), err=True)
             sys.exit(StallwiseError.exit_code)
-        said = f"stallwise: internal error: {type(error).__name__}: {error}"
-        click.echo(complaint(visible(said[:LONGEST_PROBLEM])), err=True)
+        message = f"stallwise: internal error: {type(error).__name__}: {error}"
+        click.echo(complaint(visible(message[:LONGEST_PROBLEM])), err=True)
         click.echo("  try: set STALLWISE_DEBUG=1 for the traceback and file it with the input", err=True)
         sys.exit(BUG)
 

@@ -11,7 +11,7 @@ from stallwise.render import strict_json as json
 if TYPE_CHECKING:
     from stallwise.drill.round import Round
 
-SITTING = 4  # incidents in one sitting of the mock
+SESSION = 4  # incidents in one sitting of the mock
 
 
 @click.command(
@@ -59,16 +59,18 @@ def play_round(seed: int | None, scenario: int | None, resume: bool, examiner: s
 
 
 @click.command("mock", epilog="Example: stallwise drill mock   (again for the second sitting)")
-@click.option("--sitting", type=click.IntRange(1, 2), help="1: incidents 1 to 4; 2: incidents 5 to 8.  [default: both]")
+@click.option(
+    "--sitting", "session", type=click.IntRange(1, 2), help="1: incidents 1 to 4; 2: incidents 5 to 8.  [default: both]"
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the plan of the sittings and leave.")
-def mock_sitting(sitting: int | None, as_json: bool) -> None:
+def mock_session(session: int | None, as_json: bool) -> None:
     """All eight classic incidents in two sittings of four."""
     import time
 
     from stallwise.drill.generate import incident
     from stallwise.drill.round import start
 
-    plan = {n: tuple(range((n - 1) * SITTING + 1, n * SITTING + 1)) for n in (1, 2) if sitting in (None, n)}
+    plan = {n: tuple(range((n - 1) * SESSION + 1, n * SESSION + 1)) for n in (1, 2) if session in (None, n)}
     if as_json:
         click.echo(json.dumps({str(n): [incident(i).title for i in numbers] for n, numbers in plan.items()}, indent=2))
         return
@@ -92,12 +94,12 @@ def past_rounds(as_json: bool) -> None:
     """Your own leaderboard: best rounds, the trend, and where points are lost."""
     from dataclasses import asdict
 
-    from stallwise.drill.board import board
-    from stallwise.drill.desk import clock
     from stallwise.drill.journal import finished
+    from stallwise.drill.leaderboard import leaderboard
+    from stallwise.drill.repl import clock
 
     rounds = finished()
-    sums = board(rounds)
+    sums = leaderboard(rounds)
     if as_json:
         click.echo(json.dumps({"rounds": [asdict(r) for r in rounds], "board": asdict(sums)}, indent=2))
         return
@@ -115,8 +117,8 @@ def past_rounds(as_json: bool) -> None:
 
 def _play(played: Round, examiner: str | None = None) -> bool:
     """Prompts until the round is scored; False when the player leaves before."""
-    from stallwise.drill.desk import clock, handle, opening, question
     from stallwise.drill.examiner import comment
+    from stallwise.drill.repl import clock, handle, opening, question
 
     click.echo(opening(played))
     if any(e.kind in ("cause", "committing") for e in played.events):
@@ -134,7 +136,7 @@ def _play(played: Round, examiner: str | None = None) -> bool:
             return played.over
         if answer.over:
             if examiner:
-                said = comment(examiner, played)
-                played.keep("examiner", {"command": examiner, "said": said})
-                click.echo(f"\nYour examiner says (the grades above stay as they are):\n{said}")
+                remark = comment(examiner, played)
+                played.keep("examiner", {"command": examiner, "said": remark})
+                click.echo(f"\nYour examiner says (the grades above stay as they are):\n{remark}")
             return True

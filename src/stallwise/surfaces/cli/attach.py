@@ -45,7 +45,7 @@ def command(pid: int, duration: str, folder: str | None, as_json: bool) -> None:
         about = {k: v for k, v in asdict(seen).items() if k != "stacks"}
         click.echo(json.dumps({"seen": {**about, "main_thread": lines}, "diagnosis": to_dict(diagnose(where))}))
         return
-    click.echo("\n".join(_said(seen)))
+    click.echo("\n".join(_lines(seen)))
     say(where, False)
 
 
@@ -63,7 +63,7 @@ def holding(seen: object) -> list[tuple[str, float]]:
     return [(line, count / total) for line, count in by_line.most_common(8)]
 
 
-def _said(seen: object) -> list[str]:
+def _lines(seen: object) -> list[str]:
     from stallwise.recorder.attach import Seen
     from stallwise.units import Unit, show
 

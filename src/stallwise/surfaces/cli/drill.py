@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from stallwise.render import strict_json as json
-from stallwise.surfaces.cli._drill_round import mock_sitting, past_rounds, play_round
+from stallwise.surfaces.cli._drill_round import mock_session, past_rounds, play_round
 from stallwise.surfaces.cli._files_to_write import FileToWrite, write_file
 
 ENOUGH_KNOWN = {"cards": 40}  # forty answered cold: the line at which the material is said to be yours
@@ -29,9 +29,9 @@ def cards(topic: str | None, level: str | None, count: int, as_json: bool) -> No
     """Ask cards that are due: say it, answer the exact check, tick what you said; the next time is scheduled."""
     from dataclasses import asdict
 
+    from stallwise.drill.card_review import CardReview
     from stallwise.drill.deck import all_cards, topics
     from stallwise.drill.progress import Progress
-    from stallwise.drill.sitting import Sitting
     from stallwise.errors import BadRequest
 
     if topic is not None and topic not in topics():
@@ -45,19 +45,19 @@ def cards(topic: str | None, level: str | None, count: int, as_json: bool) -> No
             return
         for number, card in enumerate(chosen, start=1):
             click.echo(f"\n{number}/{len(chosen)}  [{card.topic}, {card.level}]")
-            sitting = Sitting(card, seed=progress.times(card.id))
-            while sitting.stage != "over":
-                click.echo(sitting.asks())
-                said = click.prompt("you", default="", show_default=False)
+            review = CardReview(card, seed=progress.times(card.id))
+            while review.stage != "over":
+                click.echo(review.asks())
+                reply = click.prompt("you", default="", show_default=False)
                 try:
-                    taken = sitting.answer(said)
+                    taken = review.answer(reply)
                 except BadRequest as problem:
                     taken = f"{problem.problem}; {problem.hint}"
                 click.echo(taken)
             if card.corrects:
                 click.echo(f"Often told otherwise: {card.corrects}")
-            due = progress.review(card.id, card.topic, sitting.verdict, sitting.share)
-            click.echo(f"{sitting.verdict}; next time: {due:%Y-%m-%d}")
+            due = progress.review(card.id, card.topic, review.verdict, review.share)
+            click.echo(f"{review.verdict}; next time: {due:%Y-%m-%d}")
     if not chosen:
         click.echo("Nothing is due. Try `stallwise drill numbers`.")
 
@@ -91,9 +91,9 @@ def numbers(topic: str | None, count: int, seed: int | None, as_json: bool) -> N
     with Progress() as progress:
         for number, question in enumerate(questions, start=1):
             click.echo(f"\n{number}/{count}  [{question.topic}]  {question.ask}")
-            said = click.prompt("answer", default="", show_default=False)
+            reply = click.prompt("answer", default="", show_default=False)
             try:
-                ok = bool(said) and question.accepts(said)
+                ok = bool(reply) and question.accepts(reply)
             except BadRequest as error:
                 ok = False
                 click.echo(f"  {error.problem}; {error.hint}")
@@ -157,5 +157,5 @@ def take_in(file: str) -> None:
 
 
 command.add_command(play_round)
-command.add_command(mock_sitting)
+command.add_command(mock_session)
 command.add_command(past_rounds)

@@ -13,7 +13,7 @@ from stallwise.render import strict_json as json
 def command(words: tuple[str, ...], as_json: bool) -> None:
     """Every format with what it is and the command that captures it; WORDS filter. Files are known by content, never by name."""
     from stallwise.readers import all_readers
-    from stallwise.readers.text.gauge_book import gauge_books
+    from stallwise.readers.text.metric_catalogue import metric_catalogues
 
     rows = [
         {
@@ -23,7 +23,7 @@ def command(words: tuple[str, ...], as_json: bool) -> None:
         }
         for r in all_readers()
     ]
-    rows += [{"format": b.format, "reads": b.reads, "capture": b.capture} for b in gauge_books()]
+    rows += [{"format": b.format, "reads": b.reads, "capture": b.capture} for b in metric_catalogues()]
     rows.sort(key=lambda r: r["format"].lower())
     rows = [r for r in rows if all(w.lower() in " ".join(r.values()).lower() for w in words)]
     if as_json:

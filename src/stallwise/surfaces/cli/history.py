@@ -51,15 +51,15 @@ def command(
         gone = forget(chosen)
         click.echo(json.dumps({"forgotten": gone}) if as_json else f"{gone} runs forgotten")
         return
-    told = [(_title(runs[-1]), trend_of(runs[-last:]), against_last_week(runs)) for runs in series_of(chosen)]
-    told.reverse()  # the series that was run last stands first
+    trends = [(_title(runs[-1]), trend_of(runs[-last:]), against_last_week(runs)) for runs in series_of(chosen)]
+    trends.reverse()  # the series that was run last stands first
     elsewhere = len(known) - len(here)
 
     def text() -> str:
-        return history_text(told, place(), elsewhere)
+        return history_text(trends, place(), elsewhere)
 
-    write_answer(outputs, lambda: history_html(told), lambda: history_dict(told), text)
-    click.echo(json.dumps(history_dict(told), indent=2, ensure_ascii=False) if as_json else text())
+    write_answer(outputs, lambda: history_html(trends), lambda: history_dict(trends), text)
+    click.echo(json.dumps(history_dict(trends), indent=2, ensure_ascii=False) if as_json else text())
 
 
 def _title(run: Any) -> str:

@@ -89,14 +89,14 @@ def command(
     if shows:
         click.echo("".join(diffs), nl=False)
     elif as_json or shape == "json":
-        told = {"files": read, "remarks": rows, "problems": problems, "mended": mended_count}
-        click.echo(json.dumps(told, indent=2))
+        result = {"files": read, "remarks": rows, "problems": problems, "mended": mended_count}
+        click.echo(json.dumps(result, indent=2))
     elif shape == "sarif":
         click.echo(json.dumps(as_sarif(rows), indent=2))
     else:
         # Mended text that was piped in is the output; what is left to say goes beside it.
-        said = as_github(rows) if shape == "github" else as_text(rows, read, mended_count)
-        click.echo(said, err=fixes and any(p == STDIN for p in paths))
+        output = as_github(rows) if shape == "github" else as_text(rows, read, mended_count)
+        click.echo(output, err=fixes and any(p == STDIN for p in paths))
     for problem in problems:
         click.echo(f"stallwise: left out: {problem}", err=True)
     sys.exit(1 if remarks and not exit_zero else 0)

@@ -158,8 +158,8 @@ def tried(line: tuple[str, ...], where: str, wanted: dict[str, Any], rehearsal: 
     from stallwise.recorder.launch import launch
     from stallwise.surfaces.cli._first_verdict import WAIT_S, FirstVerdict
 
-    for said in _before(rehearsal, wanted, where):
-        click.echo(f"stallwise: {said}", err=True)
+    for notice in _before(rehearsal, wanted, where):
+        click.echo(f"stallwise: {notice}", err=True)
     wanted = {"verdict_s": 0.0 if wanted["dry_run"] else WAIT_S, **wanted}
     more = {autostart.TRY: json.dumps(wanted), **(VARIABLES if rehearsal else {})}
     with FirstVerdict(where):

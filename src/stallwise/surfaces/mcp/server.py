@@ -9,7 +9,7 @@ from typing import Any, ParamSpec
 
 from stallwise.errors import MissingExtra, StallwiseError
 from stallwise.surfaces.mcp.tools import USUAL_ROWS, Tools, answer
-from stallwise.surfaces.web.apart import Apart
+from stallwise.surfaces.web.worker_process import WorkerProcess
 
 P = ParamSpec("P")
 Call = tuple[Any, ...]  # the name of a tool and what it is asked
@@ -47,9 +47,9 @@ def build_server(root: Path) -> Any:
 
         return safe
 
-    async def apart(call: Call) -> dict[str, Any]:
+    async def in_worker(call: Call) -> dict[str, Any]:
         """In a process of its own, which ends when the call is cancelled or the client leaves."""
-        asked = Apart(answer, str(root), *call)
+        asked = WorkerProcess(answer, str(root), *call)
         try:
             return await anyio.to_thread.run_sync(asked.wait, abandon_on_cancel=True)
         finally:
@@ -60,26 +60,26 @@ def build_server(root: Path) -> Any:
         found: dict[str, Any] = await anyio.to_thread.run_sync(partial(getattr(tools, call[0]), *call[1:]))
         return found
 
-    def said(act: Callable[P, Call]) -> Callable[P, Any]:
-        return answered(act, apart)
+    def tool(act: Callable[P, Call]) -> Callable[P, Any]:
+        return answered(act, in_worker)
 
     def here(act: Callable[P, Call]) -> Callable[P, Any]:
         return answered(act, at_home)
 
-    _doctor_tools(server, said, here)
-    _planner_tools(server, said)
+    _doctor_tools(server, tool, here)
+    _planner_tools(server, tool)
     return server
 
 
-def _doctor_tools(server: Any, said: Any, here: Any) -> None:
+def _doctor_tools(server: Any, tool: Any, here: Any) -> None:
     @server.tool()  # type: ignore[untyped-decorator]
-    @said  # type: ignore[untyped-decorator]
+    @tool  # type: ignore[untyped-decorator]
     def files(path: str = "", offset: int = 0, limit: int = USUAL_ROWS) -> Call:
         """List files of the folder, or of a path inside it."""
         return ("files", path, offset, limit)
 
     @server.tool()  # type: ignore[untyped-decorator]
-    @said  # type: ignore[untyped-decorator]
+    @tool  # type: ignore[untyped-decorator]
     def diagnose(
         paths: list[str] | None = None,
         facts: list[str] | None = None,
@@ -100,13 +100,13 @@ def _doctor_tools(server: Any, said: Any, here: Any) -> None:
         return ("diagnose", paths or [], facts or [], part, offset, limit, share, answers or [])
 
     @server.tool()  # type: ignore[untyped-decorator]
-    @said  # type: ignore[untyped-decorator]
+    @tool  # type: ignore[untyped-decorator]
     def compare(good: list[str], bad: list[str], offset: int = 0, limit: int = USUAL_ROWS) -> Call:
         """Say what changed between a good and a bad run, most seconds first."""
         return ("compare", good, bad, offset, limit)
 
     @server.tool()  # type: ignore[untyped-decorator]
-    @said  # type: ignore[untyped-decorator]
+    @tool  # type: ignore[untyped-decorator]
     def explain(cause: str = "", offset: int = 0, limit: int = USUAL_ROWS) -> Call:
         """The page of a cause (meaning, cost, look-alikes, fix) or of a concept (definition, formula, worked number).
 
@@ -126,15 +126,15 @@ def _doctor_tools(server: Any, said: Any, here: Any) -> None:
         return ("drill", verb, name, text)
 
     @server.tool()  # type: ignore[untyped-decorator]
-    @said  # type: ignore[untyped-decorator]
+    @tool  # type: ignore[untyped-decorator]
     def lint(path: str, offset: int = 0, limit: int = USUAL_ROWS) -> Call:
         """Find lines of Python training scripts that stall the GPU, without running them."""
         return ("lint", path, offset, limit)
 
 
-def _planner_tools(server: Any, said: Any) -> None:
+def _planner_tools(server: Any, tool: Any) -> None:
     @server.tool()  # type: ignore[untyped-decorator]
-    @said  # type: ignore[untyped-decorator]
+    @tool  # type: ignore[untyped-decorator]
     def plan(kind: str, question: dict[str, Any] | None = None) -> Call:
         """Predict before renting. Kinds and what `question` may hold:
 
@@ -146,7 +146,7 @@ def _planner_tools(server: Any, said: Any) -> None:
         return ("plan", kind, question or {})
 
     @server.tool()  # type: ignore[untyped-decorator]
-    @said  # type: ignore[untyped-decorator]
+    @tool  # type: ignore[untyped-decorator]
     def simulate(question: dict[str, Any] | None = None) -> Call:
         """Simulate a pipeline schedule: stages, microbatches, schedule, chunks, head_layers, p2p, input_grad, weight_grad."""
         return ("simulate", question or {})

@@ -15,7 +15,7 @@ MOST_ROWS = 50
 USUAL_ROWS = 10
 LONGEST_TEXT = 4000  # letters of any one text in an answer
 LARGEST_SOURCE_BYTES = 2 << 20
-MOST_SAID = 8000  # letters of one line in a round
+MOST_CHARACTERS = 8000  # letters of one line in a round
 
 
 def answer(root: str, tool: str, *asked: Any) -> dict[str, Any]:
@@ -32,7 +32,7 @@ class Tools:
 
     def files(self, path: str = "", offset: int = 0, limit: int = USUAL_ROWS) -> dict[str, Any]:
         """Files under a path of the folder."""
-        rows = [{"path": self.folder.told(p), "size_bytes": p.stat().st_size} for p in self.folder.files(path)]
+        rows = [{"path": self.folder.relative(p), "size_bytes": p.stat().st_size} for p in self.folder.files(path)]
         return _page(rows, "files", offset, limit)
 
     def diagnose(
@@ -70,8 +70,8 @@ class Tools:
             "ranked": list(found.ranked[:MOST_ROWS]), "questions": whole["questions"],
             "ledger": whole["ledger"], "inputs": whole["inputs"][:MOST_ROWS],
         }  # fmt: skip
-        told: dict[str, Any] = self._told(answer | _page(rows, part, offset, limit))
-        return told
+        redacted: dict[str, Any] = self._redacted(answer | _page(rows, part, offset, limit))
+        return redacted
 
     def compare(self, good: Sequence[str], bad: Sequence[str], offset: int, limit: int) -> dict[str, Any]:
         """What changed, most seconds first."""
@@ -83,8 +83,8 @@ class Tools:
             {"kind": kind, **row} for kind in ("regressions", "improvements", "setup", "other") for row in whole[kind]
         ]
         answer = {k: whole[k] for k in ("metric", "slower", "appeared", "vanished", "unexplained_s")}
-        told: dict[str, Any] = self._told(answer | _page(rows, "changes", offset, limit))
-        return told
+        redacted: dict[str, Any] = self._redacted(answer | _page(rows, "changes", offset, limit))
+        return redacted
 
     def explain(self, name: str, offset: int = 0, limit: int = MOST_ROWS) -> dict[str, Any]:
         """The page of a cause or concept, or what answers a question in words; without a name the list of both."""
@@ -101,16 +101,16 @@ class Tools:
 
     def drill(self, verb: str, name: str, text: str) -> dict[str, Any]:
         """A round of the drill: list, start, reply, transcript."""
-        from stallwise.drill import door
+        from stallwise.drill import session_api
 
         if verb == "list":
-            return {"incidents": door.scenarios()}
+            return {"incidents": session_api.scenarios()}
         if verb == "start":
-            return door.start(name or door.NEW)
+            return session_api.start(name or session_api.NEW)
         if verb == "reply":
-            return door.reply(name, text[:MOST_SAID])
+            return session_api.reply(name, text[:MOST_CHARACTERS])
         if verb == "transcript":
-            return door.examined(name)
+            return session_api.examined(name)
         raise BadRequest(f"a drill has no '{verb[:40]}'", hint="list, start, reply or transcript")
 
     def plan(self, kind: str, question: dict[str, Any]) -> dict[str, Any]:
@@ -143,7 +143,7 @@ class Tools:
             if source.stat().st_size > LARGEST_SOURCE_BYTES:
                 continue
             text = source.read_text(encoding="utf-8", errors="replace")
-            rows += [r.to_dict() for r in lint(text, self.folder.told(source))]
+            rows += [r.to_dict() for r in lint(text, self.folder.relative(source))]
         return {"files_read": len(sources)} | _page(rows, "remarks", offset, limit)
 
     def _paths(self, asked: Sequence[str]) -> list[str]:
@@ -154,14 +154,14 @@ class Tools:
             raise BadRequest("there is no file in it", hint="list the files first")
         return found
 
-    def _told(self, value: Any) -> Any:
+    def _redacted(self, value: Any) -> Any:
         """The same with paths told from the folder."""
         if isinstance(value, str):
             return _short(value.replace(f"{self.folder.root}/", "").replace(str(self.folder.root), "."))
         if isinstance(value, dict):
-            return {k: self._told(v) for k, v in value.items()}
+            return {k: self._redacted(v) for k, v in value.items()}
         if isinstance(value, (list, tuple)):
-            return [self._told(v) for v in value]
+            return [self._redacted(v) for v in value]
         return value
 
 

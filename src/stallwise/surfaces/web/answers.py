@@ -117,10 +117,10 @@ def layout(body: Body) -> dict[str, Any]:
     check_precision(cluster.gpu, precision)
     recipe = Recipe(precision=precision, states=usual_states(Recipe.framework, precision))
     found = candidates(model, cluster, workload, grid_of([chosen], workload), recipe)[0]
-    told = standing_of(model, cluster, workload, recipe).told(found.seconds)
+    answers = standing_of(model, cluster, workload, recipe).in_seconds(found.seconds)
     return {
         **_candidate(found),
-        "answers": [asdict(answer) for answer in told],
+        "answers": [asdict(answer) for answer in answers],
         "dp": dp,
         "room_bytes": USABLE_SHARE * cluster.gpu.memory_bytes,
         "memory_of_gpu_bytes": cluster.gpu.memory_bytes,

@@ -70,6 +70,6 @@ class Folder:
                 raise
         return [Words(asked)]
 
-    def told(self, path: Path) -> str:
+    def relative(self, path: Path) -> str:
         """The path as users of this folder see it."""
         return str(path.relative_to(self.root)) if path != self.root else "."

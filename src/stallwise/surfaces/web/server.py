@@ -21,10 +21,10 @@ from stallwise.errors import StallwiseError, UnreadableInput
 from stallwise.evidence.words import Words
 from stallwise.render import strict_json
 from stallwise.surfaces.web import answers
-from stallwise.surfaces.web.apart import Apart
-from stallwise.surfaces.web.drill_door import drill
+from stallwise.surfaces.web.drill_api import drill
 from stallwise.surfaces.web.folder import Folder
 from stallwise.surfaces.web.uploads import TooLarge, Uploads
+from stallwise.surfaces.web.worker_process import WorkerProcess
 
 MOST_JSON_BYTES = 64 << 10
 SOCKET_TIMEOUT_S = 30.0
@@ -178,7 +178,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._json(answers.catalog())
         elif path == "/api/files":
             folder = self.server.folder
-            rows = [{"path": folder.told(p), "size_bytes": p.stat().st_size} for p in folder.files()]
+            rows = [{"path": folder.relative(p), "size_bytes": p.stat().st_size} for p in folder.files()]
             self._json({"folder": folder.root.name, "files": rows})
         elif path.startswith("/report/"):
             html = self.server.uploads.reports.get(path.removeprefix("/report/"))
@@ -273,7 +273,7 @@ def _diagnose(server: LocalPage, body: dict[str, Any], gone: Callable[[], bool])
     if not paths:
         raise UnreadableInput("there is no file in it", hint="drop or choose a trace, a log, or a metrics page")
     with server.at_once:
-        answer = Apart(report, paths, str(base), bool(body.get("share")), replies).wait(gone)
+        answer = WorkerProcess(report, paths, str(base), bool(body.get("share")), replies).wait(gone)
     return {"report": server.uploads.keep(answer.pop("html")), **answer}
 
 

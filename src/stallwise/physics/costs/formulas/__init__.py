@@ -50,8 +50,8 @@ def numbers_of(module: ModuleType, given: dict[str, str]) -> dict[str, Any]:
     named: dict[str, Any] = {}
     for name, text in given.items():
         if name not in known and name in NAMES:
-            told = inputs_named(name, text, known)
-            named |= {key: int(number) if isinstance(known[key], int) else number for key, number in told.items()}
+            inputs = inputs_named(name, text, known)
+            named |= {key: int(number) if isinstance(known[key], int) else number for key, number in inputs.items()}
             continue
         if name not in known:
             raise BadRequest(f"the formula has no '{name}'", hint="it takes " + ", ".join(known))

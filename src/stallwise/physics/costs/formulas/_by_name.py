@@ -17,20 +17,20 @@ def inputs_named(name: str, text: str, known: Collection[str]) -> dict[str, floa
     """What the formula takes of a named thing; nothing where the formula has no use for it."""
     if name == "gpu":
         card = gpu(text)
-        told = {
+        inputs = {
             "peak_flop_per_s": card.peak("bf16"), "byte_per_s": card.bandwidth_byte_per_s, "memory_bytes": float(card.memory_bytes),
         }  # fmt: skip
     elif name == "model":
         model = find_model(text)
-        told = {
+        inputs = {
             "params": float(model.parameters().total), "layers": float(model.layers), "hidden": float(model.hidden),
             "heads": float(model.heads), "kv_heads": float(model.kv_heads), "head_dim": float(model.head_dim),
             "vocab": float(model.vocab),
             **_of_size(float(model.parameters().total)),
         }  # fmt: skip
     else:
-        told = _of_size(parse(text, Unit.COUNT))
-    found = {key: value for key, value in told.items() if key in known}
+        inputs = _of_size(parse(text, Unit.COUNT))
+    found = {key: value for key, value in inputs.items() if key in known}
     if not found:
         raise BadRequest(f"the formula has no use for a {name}", hint="it takes " + ", ".join(known))
     return found

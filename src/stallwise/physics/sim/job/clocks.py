@@ -39,9 +39,9 @@ def align(grid: Grid) -> Clocks | None:
             errors.append(error)
     moved = offset.copy()
     for at in range(1, len(stages)):
-        apart = _between(grid, stages[at - 1], stages[at], offset[at - 1], offset[at])
-        own = apart[0] if apart is not None and abs(apart[0]) > LEAST * step_s else 0.0
-        errors += [apart[1]] if apart is not None else []
+        difference = _between(grid, stages[at - 1], stages[at], offset[at - 1], offset[at])
+        own = difference[0] if difference is not None and abs(difference[0]) > LEAST * step_s else 0.0
+        errors += [difference[1]] if difference is not None else []
         moved[at] = offset[at] + (moved[at - 1] - offset[at - 1]).mean() + own
     if not np.abs(moved).max(initial=0.0) > LEAST * step_s:
         return None
@@ -68,9 +68,9 @@ def _within_stage(grid: Grid, stage: int, least_s: float) -> tuple[Floats, float
 
 def _shift(moments: Floats) -> tuple[Floats, float]:
     """(replica, step) against the middle replica: the median over steps, and what is left of scatter."""
-    apart = moments - np.nanmedian(moments, axis=0)
-    middle = np.nanmedian(apart, axis=1)
-    left = np.abs(apart - middle[:, None])
+    difference = moments - np.nanmedian(moments, axis=0)
+    middle = np.nanmedian(difference, axis=1)
+    left = np.abs(difference - middle[:, None])
     return np.nan_to_num(middle), float(np.nan_to_num(MAD * np.nanmedian(left)))
 
 

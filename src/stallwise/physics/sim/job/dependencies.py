@@ -285,8 +285,8 @@ def _one_collective(
     one, two = draft.grid.operations[a], draft.grid.operations[b]
     if (one.label, one.number) != (two.label, two.number) or one.stage == two.stage:
         return False
-    apart_s = float(np.nanmedian(np.abs(end[a] - end[b])))
-    return apart_s <= near_s and float(np.nanmedian(np.abs(ready[a] - ready[b]))) > 3 * apart_s + near_s
+    difference_s = float(np.nanmedian(np.abs(end[a] - end[b])))
+    return difference_s <= near_s and float(np.nanmedian(np.abs(ready[a] - ready[b]))) > 3 * difference_s + near_s
 
 
 def _across(grid: Grid, end: Floats, ready: Floats, near_s: float) -> bool:

@@ -95,7 +95,7 @@ def graph_of(
     turn_s: Floats,
     handed_s: Floats,
     stream: Ints,
-    said_after: Ints,
+    recorded_after: Ints,
     wait_s: Floats,
     waited_s: Floats,
     wait_for: Ints,
@@ -107,7 +107,7 @@ def graph_of(
     lags = usual_lags(start_s[known], handed_s[known], before_s[known])
     end_s = start_s + duration_s
     expected = np.maximum(handed_s + lags.handed_s, before_s + lags.queued_s)
-    after = np.where(said_after >= 0, said_after, _waited_for(start_s, end_s, stream, expected))
+    after = np.where(recorded_after >= 0, recorded_after, _waited_for(start_s, end_s, stream, expected))
     after = np.where(after < np.arange(len(after)), after, NOTHING)
     after_s = np.where(after >= 0, end_s[np.maximum(after, 0)], -np.inf)
     # Somebody held each start up: of the hand-over, the stream and the other stream, the one that came last. It keeps the

@@ -53,7 +53,7 @@ def moments(clock: HostClock, wait_s: Floats, was_s: Floats, time_s: Floats) -> 
     return own + np.where(inside, time_s - wait_s[last], 0.0), np.where(inside, last, place)
 
 
-def borders(graph: Graph, played: Retimed, end_s: Floats, marks_s: Floats) -> Floats:
+def boundaries(graph: Graph, played: Retimed, end_s: Floats, marks_s: Floats) -> Floats:
     """When the work handed over before each mark of the host has drained, but never before the mark."""
     marks = played.host(marks_s)
     before = np.searchsorted(graph.turn_s, marks_s, "left")

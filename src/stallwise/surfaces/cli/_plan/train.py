@@ -93,9 +93,13 @@ def command(
         **chosen,  # type: ignore[arg-type]
     )
     assert isinstance(plan.recipe, Recipe)
-    board = explain(plan.model, plan.cluster, plan.workload, plan.recipe, plan.best[0]) if chosen["explain"] else None
-    write_answer(outputs, lambda: to_html(plan, board), lambda: to_dict(plan, board), lambda: to_text(plan, board))
+    explained = (
+        explain(plan.model, plan.cluster, plan.workload, plan.recipe, plan.best[0]) if chosen["explain"] else None
+    )
+    write_answer(
+        outputs, lambda: to_html(plan, explained), lambda: to_dict(plan, explained), lambda: to_text(plan, explained)
+    )
     if as_json:
-        click.echo(json.dumps(to_dict(plan, board), indent=2, ensure_ascii=False, default=str))
+        click.echo(json.dumps(to_dict(plan, explained), indent=2, ensure_ascii=False, default=str))
         return
-    click.echo(to_text(plan, board))
+    click.echo(to_text(plan, explained))

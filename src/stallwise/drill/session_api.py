@@ -1,0 +1,107 @@
+"""The drill as pages and agents play it: sessions by name, one text in, what to show and what to choose from out."""
+
+from __future__ import annotations
+
+import random
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+from stallwise.drill.cause_profiles import cause_profiles
+from stallwise.drill.examiner import transcript
+from stallwise.drill.generate import CLASSICS, incident
+from stallwise.drill.journal import folder
+from stallwise.drill.repl import Answer, handle, opening, question
+from stallwise.drill.requests import artifacts
+from stallwise.drill.round import Round, load
+from stallwise.drill.round import start as begin
+from stallwise.errors import BadRequest
+from stallwise.units import example
+
+NEW = "new"
+MOST_OPEN = 64  # rounds whose clock runs on while the page thinks; older ones are read back from their journal
+_OPEN: dict[str, Round] = {}
+
+
+def scenarios() -> list[dict[str, Any]]:
+    """The eight classics and a fresh incident."""
+    listed = [{"name": str(n), "title": f"{n}. {incident(n).title}"} for n in range(1, CLASSICS + 1)]
+    return [*listed, {"name": NEW, "title": "A new incident"}]
+
+
+def start(name: str) -> dict[str, Any]:
+    """Begins a round; the session is the name of its journal."""
+    if name != NEW and not re.fullmatch(r"[1-9]\d{0,8}", name):
+        raise BadRequest(f"there is no incident '{name[:40]}'", hint="a number, or 'new'")
+    seed = random.randrange(CLASSICS + 1, 1 << 30) if name == NEW else int(name)
+    played = _open(begin(seed, time.time))
+    return _shown(played, Answer(opening(played)))
+
+
+def reply(session: str, text: str) -> dict[str, Any]:
+    """One line of the player's in this session."""
+    played = _round(session)
+    return _shown(played, handle(played, text))
+
+
+def examined(session: str) -> dict[str, Any]:
+    """The transcript with rubric and grades of a round that is over: what an examiner gets."""
+    played = _round(session)
+    if not played.over:
+        raise BadRequest("this round is not over", hint="answer what is asked; skip leaves a question out")
+    return transcript(played)
+
+
+def _shown(played: Round, answer: Answer) -> dict[str, Any]:
+    """What to show, and the form of what is asked now."""
+    return {
+        "session": played.journal.path.stem,
+        "says": answer.says,
+        "over": answer.over,
+        "minutes": played.minutes,
+        "form": None if answer.over else form(played),
+    }
+
+
+def form(played: Round) -> dict[str, Any]:
+    """What can be answered now: papers to buy, lines to choose from, a number to type."""
+    committing = any(e.kind in ("cause", "committing") for e in played.events)
+    if not committing:
+        menu = [
+            {"what": artifacts()[k].what, "minutes": artifacts()[k].minutes, "have": k in played.asked}
+            for k in played.menu
+        ]
+        return {"stage": "papers", "menu": menu}
+    stage, choices = played.stage, played.form
+    lines = {
+        "cause": [cause_profiles()[c].says for c in choices.causes],
+        "second": [cause_profiles()[c].says for c in choices.causes],
+        "fixes": [c.text for c in choices.fixes],
+        "falsifier": [c.text for c in choices.refuters],
+        "not-first": [c.text for c in choices.first_moves],
+        "ticks": [i.text for i in played.ideas],
+    }.get(stage, [])
+    asked = question(played).split("\n", 1)[0]
+    return {"stage": stage, "ask": asked, "lines": lines, "like": example(played.incident.number.unit)}
+
+
+def _round(session: str) -> Round:
+    return _OPEN.get(session) or _open(load(_path(session), time.time))
+
+
+def _open(played: Round) -> Round:
+    """Keeps a round in mind between two requests, so that its clock goes on."""
+    while len(_OPEN) >= MOST_OPEN:
+        _OPEN.pop(next(iter(_OPEN)))
+    _OPEN[played.journal.path.stem] = played
+    return played
+
+
+def _path(session: str) -> Path:
+    if not re.fullmatch(r"\d+-\d+", session):
+        raise BadRequest("there is no such session", hint="start a new one")
+    path = folder() / f"{session}.jsonl"
+    if not path.exists():
+        raise BadRequest("there is no such session", hint="start a new one")
+    return path

@@ -1,0 +1,53 @@
+"""The drill tab: topics are listed, checks graded exactly, sessions end."""
+
+from __future__ import annotations
+
+import pytest
+
+from stallwise.drill.deck import all_cards
+from stallwise.errors import BadRequest
+from stallwise.surfaces.web.drill_api import drill
+
+
+def test_every_topic_can_be_drilled_to_its_end() -> None:
+    listed = drill("list", {})["scenarios"]
+    cards = [s for s in listed if s["name"].startswith("cards:")]
+    assert {s["name"].removeprefix("cards:") for s in cards} == {c.topic for c in all_cards()}
+    answer = drill("start", {"name": cards[0]["name"]})
+    session = answer["session"]
+    mine = [c for c in all_cards() if f"cards:{c.topic}" == cards[0]["name"]]
+    assert answer["says"] == mine[0].ask
+    for place, card in enumerate(mine):
+        assert not answer["over"] and card.ask in answer["says"]
+        asked = drill("reply", {"session": session, "text": "in my own words"})
+        assert card.check.ask in asked["says"]
+        if card.check.kind == "choice":
+            assert asked["form"]["lines"] == list(card.check.lines(0))
+            right = card.check.right[0]
+            answer = drill("reply", {"session": session, "text": right})
+            assert "right:" in answer["says"]
+            answer = drill("reply", {"session": session, "text": "none"})
+            assert answer["verdict"] == "pass"
+        else:
+            answer = drill("reply", {"session": session, "text": "skip"})
+            assert answer["verdict"] == "again" and card.check.answer in answer["says"]
+        assert answer["over"] == (place == len(mine) - 1)
+    with pytest.raises(BadRequest):
+        drill("reply", {"session": session, "text": "more"})
+
+
+def test_what_is_not_understood_is_asked_again() -> None:
+    started = drill("start", {"name": "cards:serving"})
+    drill("reply", {"session": started["session"], "text": "words"})
+    answer = drill("reply", {"session": started["session"], "text": "banana"})
+    assert "is not a line" in answer["says"] and not answer["verdict"]
+
+
+@pytest.mark.parametrize(
+    ("verb", "body"),
+    [("start", {"name": "cards:nothing"}), ("start", {"name": 5}), ("reply", {"session": "x", "text": "y"}),
+     ("reply", {"session": "cards:x", "text": "y" * 9000}), ("start", {})],
+)  # fmt: skip
+def test_nonsense_is_a_bad_request(verb: str, body: dict[str, object]) -> None:
+    with pytest.raises(BadRequest):
+        drill(verb, body)
