@@ -85,7 +85,7 @@ def test_one_endless_question_keeps_nobody_else_waiting(tmp_path: Path, monkeypa
         started.append(real(endless) if not started else real(act, *arguments))
         return started[-1]
 
-    monkeypatch.setattr(server, "Apart", once_endless)
+    monkeypatch.setattr(server, "WorkerProcess", once_endless)
     with local_page(tmp_path) as page:
         head = (
             f"POST /api/diagnose HTTP/1.1\r\nHost: 127.0.0.1:{page.port}\r\nX-Stallwise-Token: {page.token}\r\n"
@@ -141,7 +141,7 @@ def test_a_cancelled_call_ends_its_work(tmp_path: Path, monkeypatch: pytest.Monk
         started.append(WorkerProcess(endless))
         return started[-1]
 
-    monkeypatch.setattr(mcp_server, "Apart", asked)
+    monkeypatch.setattr(mcp_server, "WorkerProcess", asked)
     built = mcp_server.build_server(tmp_path)
 
     async def cancelled() -> None:
