@@ -73,7 +73,7 @@ ON_CPU = ((stages.ON_DEVICE, 0.0), *ONE_PROCESS)
         (evidence_of((stated.GPUS, 8.0), (fabric.NODES, 1.0)),
          Presence(gpu=True, ranks=True, nodes=False, exchange=True, rank_count=8)),
         (evidence_of((serving.TTFT, 4.2)), Presence(serving=True, training=False, exchange=False)),
-        (evidence_of((serving.TTFT, 4.2), (stated.TP, 8.0)), Presence(serving=True, training=False, exchange=True)),
+        (evidence_of((serving.TTFT, 4.2), (fabric.TP_SIZE, 8.0)), Presence(serving=True, training=False, exchange=True)),
         (evidence_of(formats=("JAX trace",)), Presence(exchange=False, training=True, serving=False, jax=True, torch=False)),
         (evidence_of(ledger=STEP), Presence(training=True, serving=False, ranks=False, nodes=False, exchange=False, rank_count=1)),
         (evidence_of(formats=("NCCL log",), ledger=STEP), Presence(gpu=True, training=True, serving=False)),

@@ -14,7 +14,7 @@ from stallwise.doctor.findings.symptom import Symptom
 from stallwise.doctor.stating import state
 from stallwise.doctor.symptoms import complaints
 from stallwise.errors import BadRequest
-from stallwise.evidence.catalog import quantities, run, stated
+from stallwise.evidence.catalog import quantities, run, serving, stated
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.vocabulary import find, resolve, value_of
 from stallwise.surfaces.cli import main
@@ -34,7 +34,7 @@ def test_units_percent_and_before() -> None:
     assert evidence.value(run.MFU, run="before") == pytest.approx(0.48)
     assert evidence.value(run.STEP_TIME) == pytest.approx(0.058)
     assert evidence.value(stated.PARAMETERS) == 70e9
-    assert evidence.value(stated.CHUNKED_PREFILL) == 0.0
+    assert evidence.value(serving.CHUNKED_PREFILL) == 0.0
     assert all(f.stated for facts in evidence.facts.values() for f in facts)
 
 

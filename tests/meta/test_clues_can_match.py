@@ -40,8 +40,7 @@ def _spoken_names() -> frozenset[str]:
 def _constants() -> dict[str, str]:
     """The name of each quantity's constant in the catalogue."""
     found: dict[str, str] = {}
-    for path in Path(catalog.__file__).parent.glob("*.py"):
-        module = __import__(f"stallwise.evidence.catalog.{path.stem}", fromlist=["*"])
+    for module in catalog.FAMILIES.values():
         found.update({q.name: name for name, q in vars(module).items() if isinstance(q, Quantity)})
     return found
 

@@ -20,6 +20,7 @@ from stallwise.doctor.findings.finding import Finding
 from stallwise.doctor.gather import gather
 from stallwise.doctor.measures import _index as measures
 from stallwise.doctor.measures import measure_evidence
+from stallwise.evidence import catalog
 from stallwise.evidence.compiled import NAME, is_fresh
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.inputs import Inputs
@@ -40,6 +41,11 @@ def test_the_index_is_as_the_source_is(compiler: Callable[..., object]) -> None:
     index = json.loads((folder / NAME).read_text(encoding="utf-8"))
     assert is_fresh(folder, index, every=True), "make index"
     assert index["rows"] == build()[0], "make index"
+
+
+@pytest.mark.parametrize("family", catalog.FAMILIES)
+def test_type_checkers_know_the_catalogue_as_it_is(family: str) -> None:
+    assert (catalog.FOLDER / f"{family}.pyi").read_text(encoding="utf-8") == catalog.stub(family), "make index"
 
 
 def scratch(tmp_path: Path) -> Path:

@@ -11,7 +11,7 @@ import pytest
 from stallwise.doctor.gather import read_artifact
 from stallwise.errors import StallwiseError
 from stallwise.evidence.artifact import Artifact
-from stallwise.evidence.catalog import serving
+from stallwise.evidence.catalog import fabric, serving
 from stallwise.evidence.evidence import Evidence
 from stallwise.readers._scraped_facts import quantile
 from stallwise.readers.serving_metrics import pages
@@ -109,7 +109,7 @@ INFO 01-14 08:02:40 [monitor.py:34] torch.compile takes 24.00 s in total
 INFO 01-14 08:03:00 [launcher.py:44] Application startup complete.
 """
     value = read(text).value
-    assert (value(serving.TP), value(serving.MAX_SEQS), value(serving.EAGER)) == (2, 64, 1)
+    assert (value(fabric.TP_SIZE), value(serving.MAX_SEQS), value(serving.EAGER)) == (2, 64, 1)
     assert value(serving.PREFIX_CACHING) == 0 and value(serving.MAX_LENGTH) == 40960
     assert value(serving.KV_TOKENS) == 265_216 and value(serving.MAX_CONCURRENCY) == 6.47
     assert value(serving.WEIGHT_MEMORY) == pytest.approx(58.91 * 2**30)

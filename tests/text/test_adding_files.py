@@ -1,22 +1,21 @@
-"""A word and a shape are added by adding a file: no other file is edited."""
+"""A word is added in a cell of the catalogue, a shape and a message by adding a file: no other file is edited."""
 
 from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 
 import pytest
 
+from stallwise.evidence import catalog
 from stallwise.evidence.line import Line
 from stallwise.readers import shapes
 from stallwise.readers.text import entries as lexicon
 from stallwise.readers.text import name as naming
 from stallwise.readers.text import tables
 
-WORD = '["run.save_time"]\nbetter = "lower"\nwords = ["snapshot flush"]\n'
 SHAPE = """
 from stallwise.evidence.reading import Reading
 
@@ -35,23 +34,21 @@ def _forget() -> None:
         cached.cache_clear()
 
 
-@pytest.fixture
-def fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The package's tables in a folder of the test."""
-    shutil.copytree(str(files("stallwise.readers.text") / "lexicon"), tmp_path / "lexicon")
-    monkeypatch.setattr(tables, "FOLDER", tmp_path)
-    _forget()
-    yield tmp_path
-    monkeypatch.undo()
-    _forget()
-
-
-def test_a_word_is_a_file(fresh: Path) -> None:
+def test_a_word_is_a_word_in_a_cell(monkeypatch: pytest.MonkeyPatch) -> None:
     assert naming.name(("snapshot flush",), "s") is None
-    (fresh / "lexicon" / "zz_mine.toml").write_text(WORD, encoding="utf-8")
+    text = (catalog.FOLDER / "run.tsv").read_text(encoding="utf-8")
+    line = next(x for x in text.splitlines() if x.startswith("SAVE_TIME"))
+    words = catalog.family(text)["SAVE_TIME"].words
+    edited = catalog.family(text.replace(line, line.replace(words[0], f"{words[0]}, snapshot flush")))
+    known = {**catalog.quantities(), "run.save_time": edited["SAVE_TIME"]}
+    monkeypatch.setattr(lexicon, "quantities", lambda: known)
     _forget()
-    found = naming.name(("snapshot flush",), "s")
-    assert found is not None and found.quantity.name == "run.save_time"
+    try:
+        found = naming.name(("snapshot flush",), "s")
+        assert found is not None and found.quantity.name == "run.save_time"
+    finally:
+        monkeypatch.undo()
+        _forget()
 
 
 def test_a_shape_is_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections import defaultdict
-from importlib.resources import files
 
 import pytest
 
@@ -22,32 +20,24 @@ def test_every_entry_is_a_quantity_of_the_catalogue_with_a_direction_or_none() -
     known = quantities()
     for name_, entry in entries().items():
         assert known[name_] is entry.quantity
-        assert entry.better in ("", "lower", "higher")
-        for other in (entry.whole, entry.tail, entry.expected):
+        one = entry.quantity
+        assert one.better in ("", "lower", "higher")
+        for other in (one.whole, one.tail, one.expected, one.limit):
             assert not other or other in known, (name_, other)
-        assert not entry.symptom or entry.symptom in Symptom.__members__
+        assert not one.symptom or one.symptom in Symptom.__members__
 
 
 def test_a_phrase_belongs_to_one_quantity_of_a_unit() -> None:
     owners = defaultdict(set)
-    for path in (files("stallwise.readers.text") / "lexicon").iterdir():
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
-        for name_ in _names(data):
-            entry = entries()[name_]
+    for entry in entries().values():
+        if entry.quantity.words:
             for phrase in entry.phrases:
-                owners[phrase, entry.quantity.unit].add(name_)
+                owners[phrase, entry.quantity.unit].add(entry.quantity.name)
     twice = {phrase: names for phrase, names in owners.items() if len(names) > 1}
     assert len(twice) <= KNOWN_TWINS, twice
 
 
 KNOWN_TWINS = 6  # "context" of a task and of a model and the like: the first in order is taken
-
-
-def _names(data: dict, above: str = "") -> list[str]:
-    found = []
-    for key, value in data.items():
-        found += [above + key] if "words" in value else _names(value, f"{above}{key}.")
-    return found
 
 
 @pytest.mark.parametrize(

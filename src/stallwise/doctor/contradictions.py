@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from stallwise.doctor.findings.finding import Reason
-from stallwise.evidence.catalog import expected, kernel, memory, run, stated
+from stallwise.evidence.catalog import expected, fabric, kernel, memory, run, stated
 from stallwise.evidence.error_boundary import kept
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact, Note, Source
@@ -96,7 +96,7 @@ def _shares(evidence: Evidence) -> Iterator[Reason]:
 
 
 def _parallel_degrees(evidence: Evidence) -> Iterator[Reason]:
-    degrees = [(q, evidence.get(q)) for q in (stated.TP, stated.PP, stated.DP, stated.CP)]
+    degrees = [(q, evidence.get(q)) for q in (fabric.TP_SIZE, stated.PP, stated.DP, stated.CP)]
     gpus, known = evidence.get(stated.GPUS), [(q, f) for q, f in degrees if f is not None]
     if gpus is None or evidence.get(stated.DP) is None:
         return
@@ -110,8 +110,8 @@ def _parallel_degrees(evidence: Evidence) -> Iterator[Reason]:
 
 def _memory_over_capacity(evidence: Evidence) -> Iterator[Reason]:
     card = _gpu(evidence)
-    capacity = evidence.value(stated.GPU_CAPACITY, card.memory_bytes if card else float("nan"))
-    for quantity in (run.GPU_MEMORY, stated.PEAK_MEMORY):
+    capacity = evidence.value(memory.CAPACITY, card.memory_bytes if card else float("nan"))
+    for quantity in (run.GPU_MEMORY, memory.PEAK):
         for fact in evidence.all(quantity):
             if fact.number > capacity * 1.08:  # GiB typed as GB makes 7%
                 yield Reason.of(f"{fact} of memory do not fit the {show(capacity, Unit.BYTE)} of one GPU", fact)

@@ -114,7 +114,7 @@ def _exchanges(evidence: Evidence) -> bool:
         _any_format(evidence, COLLECTIVE_FORMATS)
         or any(t.kind.startswith("collective") and len(t) for t in evidence.tables)
         or any(evidence.all(q) for q in EXCHANGES)
-        or evidence.value(stated.TP, 1.0) > 1
+        or evidence.value(fabric.TP_SIZE, 1.0) > 1
     )
 
 

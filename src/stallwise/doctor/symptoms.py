@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from stallwise.doctor.findings.finding import Reason
 from stallwise.doctor.findings.symptom import Symptom
 from stallwise.doctor.measures.worse import more_work
-from stallwise.evidence.catalog import change, hang, hardware, memory, numerics, run, serving, stated
+from stallwise.evidence.catalog import change, hang, hardware, memory, numerics, quantities, run, serving, stated
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import STATED, Fact
 from stallwise.evidence.quantity import Quantity
 from stallwise.late import np
-from stallwise.readers.text.entries import entries
 from stallwise.readers.text.phrases import symptom_in
 from stallwise.units import Unit, show
 
@@ -72,16 +71,16 @@ def complaints(evidence: Evidence) -> list[Complaint]:
 
 
 def _worse_than_before(evidence: Evidence) -> Iterator[Complaint]:
-    """Any quantity that got worse complains of what its entry in the lexicon says; the one that got worst speaks."""
+    """Any quantity that got worse complains of what the catalogue says; the one that got worst speaks."""
     worst = max(evidence.all(change.WORSE_RATIO), key=lambda f: f.number, default=None)
     if worst is None or worst.number < WORSE:
         return
     name = worst.scope.layer or ""
-    entry = entries().get(name)
-    if entry is not None and entry.symptom:
-        a, b = now(evidence, entry.quantity), before(evidence, entry.quantity)
+    quantity = quantities().get(name)
+    if quantity is not None and quantity.symptom:
+        a, b = now(evidence, quantity), before(evidence, quantity)
         text = f"{name.rpartition('.')[2].replace('_', ' ')} went from {b} to {a}"
-        yield Complaint(Symptom[entry.symptom], Reason.of(text, *(f for f in (a, b) if f is not None)))
+        yield Complaint(Symptom[quantity.symptom], Reason.of(text, *(f for f in (a, b) if f is not None)))
 
 
 def _in_words(text: str) -> Iterator[Symptom]:
@@ -111,7 +110,7 @@ def ratio(evidence: Evidence, quantity: Quantity) -> float | None:
 
 
 def _fell(evidence: Evidence) -> Reason | None:
-    if evidence.all(stated.QPS) and before(evidence, stated.QPS):
+    if evidence.all(serving.OFFERED_RATE) and before(evidence, serving.OFFERED_RATE):
         return None  # a server under two loads, not a run that changed
     for quantity in (run.MFU, run.TOKENS_PER_S, run.SAMPLES_PER_S, run.FLOP_RATE):
         change_of = ratio(evidence, quantity)
@@ -149,7 +148,6 @@ def _idle(evidence: Evidence) -> Reason | None:
     busy = now(evidence, run.GPU_BUSY)
     if busy and busy.number < IDLE_GPU:
         return Reason.of(f"the GPU is busy {busy} of the time", busy)
-    from stallwise.evidence.catalog import quantities
 
     smi = quantities().get("gpu.utilisation")
     facts = evidence.all(smi) if smi else []
@@ -212,10 +210,10 @@ def _accuracy(evidence: Evidence) -> Reason | None:
 
 
 def _collapse(evidence: Evidence) -> Reason | None:
-    load = ratio(evidence, stated.QPS)
-    ttft, rate = ratio(evidence, stated.TTFT), ratio(evidence, stated.USER_RATE)
+    load = ratio(evidence, serving.OFFERED_RATE)
+    ttft, rate = ratio(evidence, serving.TTFT), ratio(evidence, serving.PER_REQUEST_RATE)
     if load and load > 1 and ((ttft or 0) > COLLAPSED or (rate or 1) < 1 / COLLAPSED):
-        facts = [f for q in (stated.QPS, stated.TTFT, stated.USER_RATE) if (f := now(evidence, q))]
+        facts = [f for q in (serving.OFFERED_RATE, serving.TTFT, serving.PER_REQUEST_RATE) if (f := now(evidence, q))]
         return Reason.of(f"{load:.0f}x the load, {ttft or 0:.0f}x the time to first token", *facts)
     swept, slower = (
         evidence.get(serving.LOAD_GROWTH),
@@ -311,8 +309,8 @@ def _scales_badly(evidence: Evidence) -> Reason | None:
 
 def _late_first_token(evidence: Evidence) -> Reason | None:
     """A first token that people state takes longer than a conversation bears."""
-    ttft = now(evidence, stated.TTFT)
-    if ttft is None or not ttft.stated or ttft.number < LATE_TOKEN_S or before(evidence, stated.TTFT):
+    ttft = now(evidence, serving.TTFT)
+    if ttft is None or not ttft.stated or ttft.number < LATE_TOKEN_S or before(evidence, serving.TTFT):
         return None
     return Reason.of(f"the first token takes {ttft}", ttft)
 

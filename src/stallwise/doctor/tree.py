@@ -5,7 +5,7 @@ from __future__ import annotations
 from stallwise.doctor.findings.diagnosis import OPEN
 from stallwise.doctor.findings.symptom import Symptom
 from stallwise.doctor.symptoms import Complaint
-from stallwise.evidence.catalog import change, distributed, run, stated
+from stallwise.evidence.catalog import change, distributed, fabric, run, serving, stated
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Category, Ledger
 from stallwise.evidence.quantity import Quantity
@@ -102,7 +102,7 @@ def _local(evidence: Evidence) -> str:
 
 def _several(evidence: Evidence) -> bool:
     """Whether more than one GPU is spoken of, by their number or by how the work is split."""
-    counts = (stated.GPUS, stated.TP, stated.PP, stated.DP)
+    counts = (stated.GPUS, fabric.TP_SIZE, stated.PP, stated.DP)
     return any(evidence.value(q, 1.0) > 1.0 for q in counts) or len(list(evidence.scopes("rank"))) > 1
 
 
@@ -141,14 +141,14 @@ def _memory_change(evidence: Evidence) -> str:
 
 
 def _load(evidence: Evidence) -> str:
-    a, b = evidence.get(stated.QPS), evidence.get(stated.QPS, run="before")
+    a, b = evidence.get(serving.OFFERED_RATE), evidence.get(serving.OFFERED_RATE, run="before")
     if a and b and a is not b:
         return f"Load or speed? {b} was fine, {a} is not: the engine is past its knee, not slow as such."
     return f"Load or speed? {OPEN} sweep the request rate and watch where the first token time bends."
 
 
 def _phase(evidence: Evidence) -> str:
-    ttft, rate = evidence.get(stated.TTFT), evidence.get(stated.USER_RATE)
+    ttft, rate = evidence.get(serving.TTFT), evidence.get(serving.PER_REQUEST_RATE)
     if ttft and rate:
         return (
             f"First token or later ones? Both: {ttft} to the first and {rate} after it, so prefill and decode collide."
@@ -159,7 +159,7 @@ def _phase(evidence: Evidence) -> str:
 
 
 def _cache(evidence: Evidence) -> str:
-    use = evidence.get(stated.KV_USE)
+    use = evidence.get(serving.KV_MAX)
     if use is None:
         return f"Is the KV cache full? {OPEN} scrape the engine's metrics under load."
     full = (

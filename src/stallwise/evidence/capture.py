@@ -146,3 +146,12 @@ LOSS_LOG = Capture(
     "free",
     minutes=1,
 )
+AUTOTUNE_SWEEP = Capture(
+    "times of many configurations and of the library path",
+    "TRITON_PRINT_AUTOTUNING=1 python bench.py 2>&1 | tee autotune.log",
+    "minutes; time the unfused library path too",
+)
+RUN_BUNDLE = Capture("a recorded run", "stallwise run -- python train.py", "one run")
+STAGE_RECORD = Capture(
+    "stage timers of every rank", "stallwise record --light -- python train.py", "one run, almost no cost"
+)

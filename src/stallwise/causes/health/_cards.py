@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
-from stallwise.evidence.catalog import hardware as hw
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Scope, Source, Table
+from stallwise.evidence.gpu_load import LOADED_SHARE
 from stallwise.late import np
 
 if TYPE_CHECKING:
@@ -73,7 +73,7 @@ class Card:
     def busy_share(self) -> float:
         """Of the samples, those in which it was at least half busy; NaN where its load is not known."""
         use = self.known("utilisation_share")
-        return float((use >= hw.LOADED_SHARE).mean()) if len(use) else float("nan")
+        return float((use >= LOADED_SHARE).mean()) if len(use) else float("nan")
 
     @cached_property
     def bits(self) -> NDArray[np.int64]:
@@ -160,7 +160,7 @@ def _throttle(cards: Sequence[Card]) -> str:
     if not held:
         return "no throttle reason active"
     reasons = list(dict.fromkeys(reason for found in held.values() for reason in found))
-    idle = all(c.typical("power_w") < hw.LOADED_SHARE * c.most("power_limit_w") for c in with_bits if c.held)
+    idle = all(c.typical("power_w") < LOADED_SHARE * c.most("power_limit_w") for c in with_bits if c.held)
     means = " (far below their power limit, where it means nothing)" if reasons == ["SW power cap"] and idle else ""
     who = "" if len(held) == len(cards) else f" on {', '.join(list(held)[:4])}{' and others' if len(held) > 4 else ''}"
     return f"{' and '.join(reasons[:3])}{who}{means}, no other throttle reason"

@@ -23,7 +23,7 @@ from __future__ import annotations
 from stallwise.doctor.findings.clue import above, below
 from stallwise.doctor.findings.finding import Finding, Fix, Gain, Reason
 from stallwise.doctor.findings.rule import rule
-from stallwise.evidence.capture import NCU, TORCH_TRACE, Capture
+from stallwise.evidence.capture import AUTOTUNE_SWEEP, NCU, TORCH_TRACE, Capture
 from stallwise.evidence.catalog import autotune, expected, stated
 from stallwise.evidence.catalog import autotune as a
 from stallwise.evidence.evidence import Evidence
@@ -79,7 +79,7 @@ def autotune_space_too_small(evidence: Evidence) -> Finding | None:
         ),
         avoid=advice.avoid if advice else "Do not tune by rules of thumb for one axis: measure which axis matters.",
         summary=advice.summary if advice else "",
-        next=(a.SWEEP,),
+        next=(AUTOTUNE_SWEEP,),
     )  # fmt: skip
 
 

@@ -24,14 +24,14 @@ from stallwise.doctor.findings.clue import Clue, above, yes
 from stallwise.doctor.findings.failure import Failure
 from stallwise.doctor.findings.finding import Finding, Fix
 from stallwise.doctor.findings.rule import rule
+from stallwise.evidence.catalog import fabric, stated
 from stallwise.evidence.catalog import memory as m
-from stallwise.evidence.catalog import stated
 from stallwise.evidence.evidence import Evidence
 
 
 def _more_tp(evidence: Evidence) -> tuple[Fix, ...]:
     """Heads are split over tensor parallelism: the layout that fits has fewer on a rank."""
-    degrees = sorted({f.number for f in evidence.all(stated.TP)})
+    degrees = sorted({f.number for f in evidence.all(fabric.TP_SIZE)})
     if len(degrees) < 2:
         return ()
     few, many = degrees[0], degrees[-1]

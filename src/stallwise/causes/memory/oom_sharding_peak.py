@@ -26,7 +26,7 @@ from stallwise.doctor.findings.failure import Failure
 from stallwise.doctor.findings.finding import Finding, Fix, Reason
 from stallwise.doctor.findings.rule import rule
 from stallwise.evidence.capture import MEMORY_SNAPSHOT, MEMORY_SUMMARY, STEP_SHAPE
-from stallwise.evidence.catalog import expected, stated
+from stallwise.evidence.catalog import expected, fabric, stated
 from stallwise.evidence.catalog import memory as m
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact
@@ -53,7 +53,7 @@ def _in_layouts(evidence: Evidence) -> Finding | None:
     failed = evidence.value(m.FAILED, 0.0) > 0 or any(word in evidence.stems for word in SHORT)
     if not failed or not tp_shrank(evidence) or shared is False or evidence.value(stated.OOM_IN_OPTIMIZER, 0.0):
         return None
-    facts = [f for q in (stated.TP, stated.DP) for f in evidence.all(q)]
+    facts = [f for q in (fabric.TP_SIZE, stated.DP) for f in evidence.all(q)]
     seen = Reason.of("it fits with more tensor parallelism and not with less", *facts)
     found = advise(evidence)
     return replace(found, confidence=STATED, because=(seen, *found.because), blocking=True)
@@ -87,13 +87,13 @@ def _both(evidence: Evidence, quantity: Quantity) -> tuple[Fact | None, Fact | N
 
 def tp_shrank(evidence: Evidence) -> bool | None:
     """Whether the failing layout has less tensor parallelism than the one that fits."""
-    now, then = _both(evidence, stated.TP)
+    now, then = _both(evidence, fabric.TP_SIZE)
     return None if now is None or then is None else now.number < then.number
 
 
 def same_ranks(evidence: Evidence) -> bool | None:
     """Whether at least as many ranks share the states."""
-    (tp, tp_then), (dp, dp_then) = _both(evidence, stated.TP), _both(evidence, stated.DP)
+    (tp, tp_then), (dp, dp_then) = _both(evidence, fabric.TP_SIZE), _both(evidence, stated.DP)
     if not (tp and tp_then and dp and dp_then):
         return None
     return tp.number * dp.number >= tp_then.number * dp_then.number
@@ -102,8 +102,8 @@ def same_ranks(evidence: Evidence) -> bool | None:
 CLUES = (
     Clue((m.PHASE,), lambda e: e.text(m.PHASE) == "gather", "strong", "it failed while gathering a sharded layer"),
     Clue((stated.SHARDING,), _sharded, "hint", "states are sharded"),
-    Clue((stated.TP,), tp_shrank, "strong, needed", "it fits with more tensor parallelism and not with less", "tensor parallelism did not shrink"),
-    Clue((stated.TP, stated.DP), same_ranks, "hint when seen", "the number of ranks that share the states did not fall", "fewer ranks share the states"),
+    Clue((fabric.TP_SIZE,), tp_shrank, "strong, needed", "it fits with more tensor parallelism and not with less", "tensor parallelism did not shrink"),
+    Clue((fabric.TP_SIZE, stated.DP), same_ranks, "hint when seen", "the number of ranks that share the states did not fall", "fewer ranks share the states"),
     yes(stated.OOM_IN_ATTENTION, "fair", "the failing allocation is in a layer's own activations", "the failing allocation is elsewhere"),
     yes(stated.OOM_IN_OPTIMIZER, "forbids", "it fails in the optimizer step", "it does not fail in the optimizer"),
 )  # fmt: skip
@@ -123,7 +123,7 @@ def _summed(evidence: Evidence) -> list[Reason]:
     for peak, run in ((then, "before"), (now, None)):
         parts = [f for f in evidence.all(expected.DEVICE_PART) if f.scope.run == run]
         if peak is not None and parts:
-            tp = next((f for f in evidence.all(stated.TP) if f.scope.run == run), None)
+            tp = next((f for f in evidence.all(fabric.TP_SIZE) if f.scope.run == run), None)
             text = " + ".join(f"{f.scope.layer} {f}" for f in parts)
             found.append(Reason(f"the fullest GPU{f' at TP {tp}' if tp else ''}: {text} = {peak} ({peak.note})"))
     card, fused = evidence.get(expected.CARD_MEMORY), _both(evidence, expected.FUSED_FREES)[0]
@@ -154,7 +154,7 @@ def _smaller(evidence: Evidence) -> tuple[Fix, ...]:
 def _breaking(evidence: Evidence) -> list[Reason]:
     """The lengths at which the smaller TP fails and the larger does not, fused and with scores written."""
     found = []
-    tp, tp_then = _both(evidence, stated.TP)
+    tp, tp_then = _both(evidence, fabric.TP_SIZE)
     now: dict[str | None, Fact] = {}
     then: dict[str | None, Fact] = {}
     for fact in evidence.all(expected.LONGEST_FIT):
@@ -185,7 +185,7 @@ def _heads(evidence: Evidence) -> list[Reason]:
 
 def advise(evidence: Evidence) -> Finding:
     """The arithmetic by layout, then sequence parallelism, fused attention, a smaller micro-batch, and TP back."""
-    tp, tp_then = _both(evidence, stated.TP)
+    tp, tp_then = _both(evidence, fabric.TP_SIZE)
     dp, dp_then = _both(evidence, stated.DP)
     states, gathered, layer, scores = (
         _line(evidence, q, n) for q, n in (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from stallwise.doctor.findings.finding import Finding, Fix, Reason
-from stallwise.evidence.catalog import expected, serving, stated
+from stallwise.evidence.catalog import expected, serving
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact
 from stallwise.evidence.quantity import Quantity
@@ -52,7 +52,7 @@ def _fix(evidence: Evidence, ttft: Fact, ttft_now: float, tpot_now: float) -> Fi
 def _sums(evidence: Evidence) -> tuple[Reason, ...]:
     """The observed rate as a time, what the KV cache can hold, the times as sums with what is left over, and what was assumed."""
     found = []
-    rate = next((f for f in evidence.all(stated.USER_RATE) if f.scope.run is None), None)
+    rate = next((f for f in evidence.all(serving.PER_REQUEST_RATE) if f.scope.run is None), None)
     if rate and rate.number > 0:
         found.append(Reason.of(f"{rate} is {1e3 / rate.number:.0f} ms a token", rate))
     budget, tokens, each = (

@@ -27,7 +27,7 @@ from stallwise.doctor.findings.clue import Clue, above
 from stallwise.doctor.findings.finding import Finding, Fix, Reason
 from stallwise.doctor.findings.rule import rule
 from stallwise.evidence.capture import SERVE_LOG
-from stallwise.evidence.catalog import serving, stated
+from stallwise.evidence.catalog import serving
 from stallwise.evidence.evidence import Evidence
 
 ROOM = 0.6  # KV use below which memory cannot be why requests wait
@@ -85,17 +85,17 @@ def _judge(evidence: Evidence) -> Finding | None:
 # A cap on running requests, while only suspected.
 def _at_the_cap(evidence: Evidence) -> bool | None:
     """Every slot taken, a queue at the door, and the cache far from full."""
-    running, cap = evidence.value(stated.RUNNING), evidence.value(stated.MAX_SEQS)
+    running, cap = evidence.value(serving.RUNNING), evidence.value(serving.MAX_SEQS)
     return (
-        running >= 0.95 * cap and evidence.value(stated.KV_USE, 0.5) < 0.6 and evidence.value(stated.WAITING, 1.0) > 0
+        running >= 0.95 * cap and evidence.value(serving.KV_MAX, 0.5) < 0.6 and evidence.value(serving.WAITING, 1.0) > 0
     )
 
 
 CLUES = (
-    above(stated.WAITING, 0, "fair, needed", "requests wait", "nobody waits"),
-    above(stated.KV_USE, 0.6, "against", "the KV cache is used", "the KV cache is mostly empty"),
+    above(serving.WAITING, 0, "fair, needed", "requests wait", "nobody waits"),
+    above(serving.KV_MAX, 0.6, "against", "the KV cache is used", "the KV cache is mostly empty"),
     Clue(
-        (stated.RUNNING, stated.MAX_SEQS),
+        (serving.RUNNING, serving.MAX_SEQS),
         _at_the_cap,
         "decisive, needed",
         "every slot is taken while the cache has room",

@@ -25,12 +25,12 @@ from stallwise.doctor.findings.clue import above
 from stallwise.doctor.findings.finding import Finding, Fix, Reason
 from stallwise.doctor.findings.rule import rule
 from stallwise.evidence.capture import SERVE_BENCH
-from stallwise.evidence.catalog import hang, serving, stated
+from stallwise.evidence.catalog import hang, serving
 from stallwise.evidence.evidence import Evidence
 
 CLUES = (
-    above(stated.RUNNING, 1, "against", "several requests run", "one request runs at a time"),
-    above(stated.WAITING, 0, "against", "requests wait", "nobody waits"),
+    above(serving.RUNNING, 1, "against", "several requests run", "one request runs at a time"),
+    above(serving.WAITING, 0, "against", "requests wait", "nobody waits"),
 )
 EMPTY = 0.05  # KV use
 HALF = 0.5  # of the concurrency that the client claims

@@ -29,7 +29,7 @@ from stallwise.doctor.findings.finding import Finding, Fix, Reason
 from stallwise.doctor.findings.rule import rule
 from stallwise.doctor.findings.step_facts import StepFacts, ms, percent
 from stallwise.evidence.capture import NVIDIA_SMI, SERVE_BENCH, SERVE_METRICS
-from stallwise.evidence.catalog import expected, roofline, stated
+from stallwise.evidence.catalog import expected, roofline, serving
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Category
@@ -121,8 +121,8 @@ NEAR = 2.0  # engines reach half of the roof and more at moderate batch
 
 
 def _token_s(evidence: Evidence) -> float:
-    rate = next((f.number for f in evidence.all(stated.USER_RATE) if f.scope.run is None), float("nan"))
-    return 1.0 / rate if rate > 0 else evidence.value(stated.TPOT)
+    rate = next((f.number for f in evidence.all(serving.PER_REQUEST_RATE) if f.scope.run is None), float("nan"))
+    return 1.0 / rate if rate > 0 else evidence.value(serving.TPOT)
 
 
 def _explained(evidence: Evidence) -> bool | None:

@@ -30,7 +30,7 @@ from stallwise.doctor.findings.clue import above
 from stallwise.doctor.findings.finding import Finding, Fix, Reason
 from stallwise.doctor.findings.rule import rule
 from stallwise.evidence.capture import SERVE_LOG, SERVE_METRICS
-from stallwise.evidence.catalog import serving, stated
+from stallwise.evidence.catalog import serving
 from stallwise.evidence.evidence import Evidence
 
 CLUES = (
@@ -41,8 +41,8 @@ CLUES = (
         "several requests are in flight",
         "one request at a time: nobody to make room for",
     ),
-    above(stated.PREEMPTIONS, 0, "strong", "requests are preempted", "no request is preempted"),
-    above(stated.KV_USE, 0.95, "fair", "the KV cache is full", "the KV cache has room"),
+    above(serving.PREEMPTED, 0, "strong", "requests are preempted", "no request is preempted"),
+    above(serving.KV_MAX, 0.95, "fair", "the KV cache is full", "the KV cache has room"),
 )
 MANY = 5  # preemptions below this are noise of a full cache, not a condition
 LOST = 3  # running requests; fewer come and go by themselves

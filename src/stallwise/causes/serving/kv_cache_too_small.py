@@ -27,11 +27,11 @@ from stallwise.doctor.findings.clue import above
 from stallwise.doctor.findings.finding import Finding, Fix, Reason
 from stallwise.doctor.findings.rule import rule
 from stallwise.evidence.capture import SERVE_LOG
-from stallwise.evidence.catalog import serving, stated
+from stallwise.evidence.catalog import serving
 from stallwise.evidence.catalog.memory import MEMORY_FRACTION
 from stallwise.evidence.evidence import Evidence
 
-CLUES = (above(stated.KV_USE, 0.95, "fair", "the KV cache is full", "the KV cache has room"),)
+CLUES = (above(serving.KV_MAX, 0.95, "fair", "the KV cache is full", "the KV cache has room"),)
 FULL = 0.9  # KV use beside a queue
 FEW = 3.0  # longest requests that fit at once: below this any mix of lengths queues
 STEADY_LOST = 3  # running requests lost: beyond this it is preemption

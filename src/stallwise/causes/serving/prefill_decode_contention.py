@@ -30,7 +30,7 @@ from stallwise.doctor.findings.clue import Clue, above, grew, over, yes
 from stallwise.doctor.findings.finding import Finding, Fix, Reason
 from stallwise.doctor.findings.rule import rule
 from stallwise.evidence.capture import SERVE_BENCH, SERVE_LOG, SERVE_METRICS
-from stallwise.evidence.catalog import expected, run, serving, stated
+from stallwise.evidence.catalog import expected, run, serving
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Category
 from stallwise.evidence.quantity import Quantity
@@ -90,7 +90,7 @@ def _grew(evidence: Evidence, quantity: Quantity) -> str:
     found = []
     for then in (True, False):
         fact = next((f for f in evidence.all(quantity) if (f.scope.run == BEFORE) is then), None)
-        rate = next((f for f in evidence.all(stated.USER_RATE) if (f.scope.run == BEFORE) is then), None)
+        rate = next((f for f in evidence.all(serving.PER_REQUEST_RATE) if (f.scope.run == BEFORE) is then), None)
         if fact is not None:
             found.append(show(fact.number, Unit.SECOND))
         elif quantity is serving.TPOT and rate is not None and rate.number > 0:
@@ -210,25 +210,25 @@ def _fixes(evidence: Evidence, lost: float) -> tuple[Fix, ...]:
 
 
 def _slower_than_memory(evidence: Evidence) -> bool | None:
-    rate, bound = evidence.value(stated.USER_RATE), evidence.value(expected.DECODE_ITERATION)
+    rate, bound = evidence.value(serving.PER_REQUEST_RATE), evidence.value(expected.DECODE_ITERATION)
     return 1.0 / rate > 1.5 * bound if rate > 0 and bound > 0 else None
 
 
 def _decode_suffers(evidence: Evidence) -> bool | None:
-    now, then = _now(evidence, stated.USER_RATE), evidence.get(stated.USER_RATE, run="before")
+    now, then = _now(evidence, serving.PER_REQUEST_RATE), evidence.get(serving.PER_REQUEST_RATE, run="before")
     return now.number < 0.7 * then.number if now and then else None
 
 
 CLUES = (
     above(serving.CONCURRENCY, 1, "required", "several requests share the engine", "one request at a time: nobody is in its way"),
-    Clue((stated.USER_RATE,), _decode_suffers, "hint", "running requests slow down as well", "running requests keep their pace: nobody is in their way"),
-    grew(stated.TTFT, 4.0, "hint", "the first token waits many times longer under load", "the first token hardly waits longer"),
-    yes(stated.CHUNKED_PREFILL, "against", "prefill is already cut into chunks", "whole prompts run between decodes"),
-    over(stated.ITERATION_WITH_PREFILL, stated.ITERATION_DECODE_ONLY, 3.0, "strong, needed",
+    Clue((serving.PER_REQUEST_RATE,), _decode_suffers, "hint", "running requests slow down as well", "running requests keep their pace: nobody is in their way"),
+    grew(serving.TTFT, 4.0, "hint", "the first token waits many times longer under load", "the first token hardly waits longer"),
+    yes(serving.CHUNKED_PREFILL, "against", "prefill is already cut into chunks", "whole prompts run between decodes"),
+    over(serving.ITERATION_PREFILL, serving.ITERATION_DECODE, 3.0, "strong, needed",
          "iterations that carry a prefill take several times a decode", "prefill does not lengthen an iteration"),
-    above(stated.KV_USE, 0.92, "against", "the KV cache is full: preemption explains it as well", "the KV cache has room"),
-    above(stated.PREEMPTIONS, 0, "against", "requests are preempted", "no request is preempted"),
-    Clue((stated.USER_RATE, expected.DECODE_ITERATION), _slower_than_memory, "hint",
+    above(serving.KV_MAX, 0.92, "against", "the KV cache is full: preemption explains it as well", "the KV cache has room"),
+    above(serving.PREEMPTED, 0, "against", "requests are preempted", "no request is preempted"),
+    Clue((serving.PER_REQUEST_RATE, expected.DECODE_ITERATION), _slower_than_memory, "hint",
          "tokens come slower than reading weights and KV explains", "reading weights and KV explains the token rate"),
 )  # fmt: skip
 
@@ -241,7 +241,7 @@ def advise(evidence: Evidence) -> Finding:
     budget, tokens, per_token, fit = (get(q) for q in (
         expected.KV_BUDGET, expected.KV_BUDGET_TOKENS, expected.KV_BYTES_PER_TOKEN, expected.KV_SEQUENCES))  # fmt: skip
     inside, gain = get(expected.CONCURRENCY), evidence.value(expected.SPECULATIVE_GAIN, 2.8)
-    ttft, rate = _now(evidence, stated.TTFT), _now(evidence, stated.USER_RATE)
+    ttft, rate = _now(evidence, serving.TTFT), _now(evidence, serving.PER_REQUEST_RATE)
     because = []
     if rate and bound and floor:
         because.append(Reason(

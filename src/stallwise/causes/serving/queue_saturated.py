@@ -28,15 +28,15 @@ from stallwise.doctor.findings.clue import above, grew
 from stallwise.doctor.findings.finding import Finding, Fix, Reason
 from stallwise.doctor.findings.rule import rule
 from stallwise.evidence.capture import SERVE_BENCH, SERVE_METRICS
-from stallwise.evidence.catalog import serving, stated
+from stallwise.evidence.catalog import serving
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Category
 
 CLUES = (
     above(serving.CONCURRENCY, 1, "required", "several requests are in flight", "one request at a time: nobody queues"),
-    above(stated.WAITING, 0, "hint, needed", "requests wait", "nobody waits"),
+    above(serving.WAITING, 0, "hint, needed", "requests wait", "nobody waits"),
     grew(
-        stated.TTFT,
+        serving.TTFT,
         4.0,
         "hint",
         "the first token waits many times longer under load",

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from stallwise.doctor.measures._stated_model import by_family, shape_of
 from stallwise.errors import StallwiseError
-from stallwise.evidence.catalog import hardware, run, serving, stated
+from stallwise.evidence.catalog import fabric, hardware, run, serving, stated
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.quantity import Quantity
 from stallwise.physics.sim.service import Settings
@@ -51,7 +51,7 @@ def number(evidence: Evidence, *quantities: Quantity) -> float:
 
 def deployment_of(evidence: Evidence) -> Deployment | None:
     """The served model on its cards; None where model or card is not known."""
-    name = evidence.text(serving.MODEL) or evidence.text(stated.MODEL)
+    name = evidence.text(serving.MODEL) or evidence.text(serving.MODEL)
     card = find_gpu(evidence.text(hardware.GPU_NAME) or evidence.text(stated.GPU))
     if card is None:
         return None
@@ -59,11 +59,11 @@ def deployment_of(evidence: Evidence) -> Deployment | None:
         model = _model(evidence, name)
         if model is None:
             return None
-        tp = number(evidence, serving.TP, stated.TP)
+        tp = number(evidence, fabric.TP_SIZE, fabric.TP_SIZE)
         if tp != tp:
             gpus = number(evidence, stated.GPUS)
             tp = min(gpus, NODE) if gpus == gpus else 1.0
-        engine = (evidence.text(serving.ENGINE) or evidence.text(stated.ENGINE) or "vllm").lower()
+        engine = (evidence.text(serving.ENGINE) or evidence.text(serving.ENGINE) or "vllm").lower()
         return Deployment(
             model, card, tp=int(tp), weights=weights_of(evidence, name),
             kv=kv_of(evidence), engine=engine if engine in ENGINES else "vllm",
@@ -107,7 +107,7 @@ def weights_of(evidence: Evidence, name: str) -> str:
 def _arrivals(evidence: Evidence, ttft_s: float, tpot_s: float) -> float:
     """Requests a second, where an engine says how many are inside and how long one stays; 0 where a client keeps them there."""
     inside = number(evidence, serving.RUNNING) + max(0.0, number(evidence, serving.WAITING))
-    tokens = number(evidence, serving.OUTPUT_TOKENS, stated.OUTPUT_TOKENS)
+    tokens = number(evidence, serving.OUTPUT_TOKENS, serving.OUTPUT_TOKENS)
     known = inside > 0 and ttft_s > 0 and tpot_s > 0 and tokens > 0
     client = number(evidence, serving.CONCURRENCY)
     return inside / (ttft_s + tokens * tpot_s) if known and client != client else 0.0
@@ -116,9 +116,9 @@ def _arrivals(evidence: Evidence, ttft_s: float, tpot_s: float) -> float:
 def seen_of(evidence: Evidence) -> Seen | None:
     """The point, if model, card, load and one latency are known."""
     deployment = deployment_of(evidence)
-    ttft, tpot = number(evidence, serving.TTFT, stated.TTFT), number(evidence, serving.TPOT, stated.TPOT)
+    ttft, tpot = number(evidence, serving.TTFT, serving.TTFT), number(evidence, serving.TPOT, serving.TPOT)
     if tpot != tpot:
-        rate = number(evidence, stated.USER_RATE, serving.PER_REQUEST_RATE)
+        rate = number(evidence, serving.PER_REQUEST_RATE, serving.PER_REQUEST_RATE)
         tpot = 1 / rate if rate > 0 else tpot
     if deployment is None or not (ttft > 0 or tpot > 0):
         return None
@@ -126,8 +126,8 @@ def seen_of(evidence: Evidence) -> Seen | None:
     rate = offered if math.isfinite(offered) else number(evidence, serving.ACHIEVED_RATE)
     users = number(evidence, serving.CONCURRENCY)
     if users != users:
-        running = number(evidence, serving.RUNNING, stated.RUNNING)
-        users = running + max(0.0, number(evidence, serving.WAITING, stated.WAITING)) if running == running else users
+        running = number(evidence, serving.RUNNING, serving.RUNNING)
+        users = running + max(0.0, number(evidence, serving.WAITING, serving.WAITING)) if running == running else users
     if not (rate > 0 or users > 0):
         return None
     assumed: list[str] = []
@@ -135,8 +135,8 @@ def seen_of(evidence: Evidence) -> Seen | None:
     if by_little:
         rate = by_little
         assumed.append(f"{rate:.3g} requests a second arrive (Little's law: those inside over the time of one)")
-    cap = number(evidence, serving.MAX_SEQS, stated.MAX_SEQS)
-    stated_running = next((f for f in evidence.all(stated.RUNNING) if f.stated and f.scope.run is None), None)
+    cap = number(evidence, serving.MAX_SEQS, serving.MAX_SEQS)
+    stated_running = next((f for f in evidence.all(serving.RUNNING) if f.stated and f.scope.run is None), None)
     if (
         not cap > 0
         and stated_running is not None
@@ -150,15 +150,15 @@ def seen_of(evidence: Evidence) -> Seen | None:
     if not cap > 0:
         cap = USUAL_CAP[deployment.engine]
         assumed.append(f"at most {cap:.0f} run together ({deployment.engine}'s default)")
-    chunked = number(evidence, serving.CHUNKED_PREFILL, stated.CHUNKED_PREFILL)
+    chunked = number(evidence, serving.CHUNKED_PREFILL, serving.CHUNKED_PREFILL)
     budget = number(evidence, serving.MAX_BATCHED_TOKENS)
     isl, osl = (
-        number(evidence, serving.PROMPT_TOKENS, stated.PROMPT_TOKENS),
-        number(evidence, serving.OUTPUT_TOKENS, stated.OUTPUT_TOKENS),
+        number(evidence, serving.PROMPT_TOKENS, serving.PROMPT_TOKENS),
+        number(evidence, serving.OUTPUT_TOKENS, serving.OUTPUT_TOKENS),
     )
     if chunked != chunked:
         assumed.append("whole prompts run between decodes (chunked prefill not stated)")
-    if not evidence.text(serving.ENGINE) and not evidence.text(stated.ENGINE):
+    if not evidence.text(serving.ENGINE) and not evidence.text(serving.ENGINE):
         assumed.append("the engine is vLLM")
     attention = (
         "MLA" if deployment.model.mla else f"{deployment.model.kv_heads} KV heads for {deployment.model.heads} heads"

@@ -6,7 +6,7 @@ import re
 from dataclasses import replace
 
 from stallwise.errors import StallwiseError
-from stallwise.evidence.catalog import run, stated
+from stallwise.evidence.catalog import run, serving, stated
 from stallwise.evidence.evidence import Evidence
 from stallwise.physics.specs.dtype import ALIASES, BYTES
 from stallwise.physics.specs.hardware import Gpu, find_gpu
@@ -50,7 +50,7 @@ def shape_of(evidence: Evidence) -> Model | None:
 
 
 def _named(evidence: Evidence) -> Model | None:
-    name = evidence.text(stated.MODEL)
+    name = evidence.text(serving.MODEL)
     if not name or "/" in name:
         return None
     try:

@@ -17,7 +17,7 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
     """Quantities without a direction (settings) that have two values."""
     for name, facts in list(evidence.facts.items()):
         entry = entries().get(name)
-        if entry is None or entry.better:
+        if entry is None or entry.quantity.better:
             continue
         then = next((f for f in facts if f.scope.run == BEFORE), None)
         now = evidence.get(entry.quantity, run=None)

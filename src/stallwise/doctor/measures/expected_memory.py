@@ -9,7 +9,7 @@ from math import isfinite
 
 from stallwise.doctor.measures._stated_model import card_of, dtype_of, shape_of
 from stallwise.doctor.measures.expectations import ARITHMETIC
-from stallwise.evidence.catalog import expected, stated
+from stallwise.evidence.catalog import expected, fabric, serving, stated
 from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import Fact, Scope
 from stallwise.evidence.quantity import Quantity
@@ -59,21 +59,21 @@ def _known(evidence: Evidence) -> Iterator[Item]:
     model, card = shape_of(evidence), card_of(evidence)
     if model is not None and card is not None and _serves(evidence):
         yield from _serving(evidence, model, card)
-    if model is not None and evidence.get(stated.TP) and evidence.get(stated.DP):
+    if model is not None and evidence.get(fabric.TP_SIZE) and evidence.get(stated.DP):
         yield from _training(evidence, model, None)
-        if evidence.get(stated.TP, run="before"):
+        if evidence.get(fabric.TP_SIZE, run="before"):
             yield from _training(evidence, model, "before")
     yield from _numbers(evidence)
 
 
 def _serving(evidence: Evidence, model: Model, card: Gpu) -> Iterator[Item]:
     # A layout says how many cards there are at least, where nobody counts them.
-    gpus = max(evidence.value(stated.GPUS, 1.0), evidence.value(stated.TP, 1.0) * evidence.value(stated.PP, 1.0))
+    gpus = max(evidence.value(stated.GPUS, 1.0), evidence.value(fabric.TP_SIZE, 1.0) * evidence.value(stated.PP, 1.0))
     dtype = dtype_of(evidence)
     weights = model.parameters().total * BYTES.get(dtype, 2.0)
     per_token = model.kv_bytes_per_token("bf16")
-    prompt = evidence.value(stated.PROMPT_TOKENS, DEFAULT_PROMPT)
-    output = evidence.value(stated.OUTPUT_TOKENS, DEFAULT_OUTPUT)
+    prompt = evidence.value(serving.PROMPT_TOKENS, DEFAULT_PROMPT)
+    output = evidence.value(serving.OUTPUT_TOKENS, DEFAULT_OUTPUT)
     context = prompt + output / 2
     budget = kv_budget_bytes(gpus * card.memory_bytes, weights)
     bandwidth = gpus * card.achieved_byte_per_s
@@ -85,7 +85,7 @@ def _serving(evidence: Evidence, model: Model, card: Gpu) -> Iterator[Item]:
         expected.KV_SEQUENCES, budget / per_token / (prompt + output), note=f"{prompt + output:.0f} tokens each"
     )
     yield _fact(expected.DECODE_FLOOR, decode_iteration_s(weights, 0.0, bandwidth))
-    rate, ttft, qps = (evidence.value(q) for q in (stated.USER_RATE, stated.TTFT, stated.QPS))
+    rate, ttft, qps = (evidence.value(q) for q in (serving.PER_REQUEST_RATE, serving.TTFT, serving.OFFERED_RATE))
     if rate > 0 and qps > 0:
         inside = qps * ((ttft if ttft == ttft else 0.0) + output / rate)
         yield _fact(expected.CONCURRENCY, inside, note=f"{output:.0f} tokens an answer")
@@ -99,7 +99,7 @@ def _serving(evidence: Evidence, model: Model, card: Gpu) -> Iterator[Item]:
 
 def _training(evidence: Evidence, model: Model, when: str | None) -> Iterator[Item]:
     scope = Scope(run=when) if when else Scope()
-    tp = evidence.value(stated.TP, run=when) if when else _now(evidence, stated.TP)
+    tp = evidence.value(fabric.TP_SIZE, run=when) if when else _now(evidence, fabric.TP_SIZE)
     dp = evidence.value(stated.DP, run=when) if when else _now(evidence, stated.DP)
     pp = evidence.value(stated.PP, 1.0)
     sequence = evidence.value(stated.SEQUENCE, DEFAULT_SEQUENCE)
@@ -134,7 +134,7 @@ def _training(evidence: Evidence, model: Model, when: str | None) -> Iterator[It
         card = card_of(evidence)
         if card is not None and when is None:
             yield _fact(expected.CARD_MEMORY, float(card.memory_bytes))
-        if evidence.get(stated.TP, run="before"):
+        if evidence.get(fabric.TP_SIZE, run="before"):
             yield from _longest(model, layout, card or find_gpu(USUAL_CARD), scope)
     inputs = 2.0 * sequence * microbatch * model.hidden * model.layers / pp / (tp if parallel else 1.0)
     yield _fact(expected.LAYER_INPUTS, inputs, scope=scope)
@@ -193,4 +193,7 @@ def _numbers(evidence: Evidence) -> Iterator[Item]:
 
 def _serves(evidence: Evidence) -> bool:
     """True when anything stated is about serving."""
-    return any(evidence.get(q) for q in (stated.QPS, stated.ENGINE, stated.USER_RATE, stated.TPOT, stated.TTFT))
+    return any(
+        evidence.get(q)
+        for q in (serving.OFFERED_RATE, serving.ENGINE, serving.PER_REQUEST_RATE, serving.TPOT, serving.TTFT)
+    )

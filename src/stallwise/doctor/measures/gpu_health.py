@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from stallwise.evidence.catalog import hardware as hw
 from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import Fact, Scope, Source, Table
+from stallwise.evidence.gpu_load import LOADED_SHARE
 from stallwise.evidence.quantity import Quantity
 from stallwise.physics.specs.hardware import find_gpu
 
@@ -92,7 +93,7 @@ def _loaded(columns: dict[str, Column]) -> NDArray[np.bool_]:
     power, limit = columns.get("power_w", unknown), columns.get("power_limit_w", unknown)
     reasons = np.nan_to_num(columns.get("reasons", unknown)).astype(np.int64)
     drawing = np.nan_to_num(power / limit) >= BUSY_POWER_SHARE
-    by_use = np.nan_to_num(use) >= hw.LOADED_SHARE
+    by_use = np.nan_to_num(use) >= LOADED_SHARE
     return np.where(np.isnan(use), drawing & ((reasons & IDLE_BIT) == 0), by_use)
 
 

@@ -25,6 +25,7 @@ _TYPES = re.compile(r"__half2?|half_t|__nv_bfloat162?|bfloat16(?:_t)?|bf16|doubl
 MATRIX_FMA = 0.10  # of the FMA pipe: below, arithmetic is not what the kernel is about
 MATRIX_L1 = 0.30  # of L1 and shared-memory bandwidth: operands come from on-chip copies
 MATRIX_DRAM = 0.35  # above it the kernel streams rather than reuses
+NOT_A_LOSS = ("selected", "not_selected")  # reasons of a stall: the warp could issue
 FUSED = 0.5  # a product is made of fused multiply-adds; sums of differences are not
 PIPES = (k.TENSOR_SHARE, k.FMA_SHARE, k.FP64_SHARE, k.ALU_SHARE, k.XU_SHARE)
 _PIPE_WORDS = {
@@ -87,7 +88,7 @@ def _top_stall(view: Evidence) -> Iterator[tuple[Quantity, float | str]]:
     known = [
         (fact.number, word)
         for word, q in k.STALLS.items()
-        if word not in k.NOT_A_LOSS and (fact := view.get(q)) is not None
+        if word not in NOT_A_LOSS and (fact := view.get(q)) is not None
     ]
     if known:
         share, word = max(known)

@@ -17,7 +17,7 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
     if evidence.all(stated.GPUS):
         return
     nodes, each = evidence.value(fabric.NODES), evidence.value(fabric.GPUS_PER_NODE)
-    split = [evidence.value(q) for q in (stated.TP, stated.PP, stated.DP)]
+    split = [evidence.value(q) for q in (fabric.TP_SIZE, stated.PP, stated.DP)]
     count = nodes * each if nodes * each > 0 else split[0] * split[1] * split[2]
     if count > 1:
         yield Fact(stated.GPUS, count, ARITHMETIC)

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from math import fsum
 
 from stallwise.doctor.measures._stated_model import shape_of
+from stallwise.evidence.catalog import fabric, run, stated
 from stallwise.evidence.catalog import memory as m
-from stallwise.evidence.catalog import run, stated
 from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import Fact
 from stallwise.physics.costs.envelope import score_matrix_bytes
@@ -57,7 +57,7 @@ def _scores_of_a_rank(evidence: Evidence, size_bytes: float) -> str | None:
     model, sequence = shape_of(evidence), evidence.value(stated.SEQUENCE, 0.0)
     each = evidence.value(stated.MICROBATCH, 1.0)
     heads = evidence.value(stated.HEADS, float(model.heads) if model is not None else 0.0)
-    degrees = dict.fromkeys([f.number for f in evidence.all(stated.TP)] or [1.0])
+    degrees = dict.fromkeys([f.number for f in evidence.all(fabric.TP_SIZE)] or [1.0])
     if not heads or not sequence:
         return None
     for tp in degrees:

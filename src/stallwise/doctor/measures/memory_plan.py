@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from stallwise.evidence.catalog import fabric, run, stated
 from stallwise.evidence.catalog import memory as m
-from stallwise.evidence.catalog import run, stated
 from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import Source, Table
 from stallwise.physics.costs.memory_relief import Holdings, ways_to_fit
@@ -43,7 +43,7 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
 def _shards(evidence: Evidence) -> float:
     """Over how many ranks the states are split: all of a sharded job, else those of one replica."""
     sharded = any(word in evidence.text(stated.SHARDING).lower() for word in ("fsdp", "zero3", "zero-3", "full"))
-    replica = max(evidence.value(stated.TP, 1.0), 1.0) * max(evidence.value(stated.PP, 1.0), 1.0)
+    replica = max(evidence.value(fabric.TP_SIZE, 1.0), 1.0) * max(evidence.value(stated.PP, 1.0), 1.0)
     whole = max(evidence.value(stated.GPUS, 1.0), replica * max(evidence.value(stated.DP, 1.0), 1.0))
     return whole if sharded else replica
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from stallwise.evidence.catalog import change, run, stages
+from stallwise.evidence.catalog import change, quantities, run, stages
 from stallwise.evidence.catalog import step as traced
 from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import Fact, Scope
 from stallwise.evidence.ledger import Category, Ledger
-from stallwise.readers.text.entries import entries
 
 ORDER = -4  # after what a trace or a record tells, before what builds on the facts of a step
 SLACK = 1.05  # parts that add up to more than the whole by rounding
@@ -32,12 +31,12 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
     """Shares of every part, and the ledger of a step whose stages were stated."""
     parts: dict[str, list[Fact]] = defaultdict(list)
     for name in list(evidence.facts):
-        entry = entries().get(name)
-        part = evidence.get(entry.quantity, run=None) if entry is not None and entry.whole else None
-        if entry is not None and part is not None and not isinstance(part.value, str):
-            parts[entry.whole].append(part)
+        whole_name = quantities()[name].whole
+        part = evidence.get(quantities()[name], run=None) if whole_name else None
+        if part is not None and not isinstance(part.value, str):
+            parts[whole_name].append(part)
     for whole_name, found in parts.items():
-        whole = evidence.get(entries()[whole_name].quantity, run=None)
+        whole = evidence.get(quantities()[whole_name], run=None)
         total = sum(p.number for p in found)
         if whole is None and whole_name == run.STEP_TIME.name and _listed_whole(found):
             for part in found:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from stallwise.doctor.measures._serving_point import Seen, number, seen_of
 from stallwise.errors import StallwiseError
-from stallwise.evidence.catalog import serving, stated
+from stallwise.evidence.catalog import serving
 from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import Fact, Scope, Source
 from stallwise.evidence.quantity import Quantity
@@ -154,7 +154,7 @@ def _parts_of(seen_s: float, quantity: Quantity, simulated: dict[str, float]) ->
 def _target(evidence: Evidence) -> tuple[float, float]:
     """What was asked for; else what a quieter run showed, with slack; else what chats want."""
     ttft, tpot = number(evidence, serving.TARGET_TTFT), number(evidence, serving.TARGET_TPOT)
-    before, rate = evidence.get(stated.TTFT, run="before"), evidence.get(stated.USER_RATE, run="before")
+    before, rate = evidence.get(serving.TTFT, run="before"), evidence.get(serving.PER_REQUEST_RATE, run="before")
     if ttft != ttft:
         ttft = max(USUAL_TTFT_S, SLACK * before.number) if before else USUAL_TTFT_S
     if tpot != tpot:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from stallwise.evidence.catalog import change, stated
+from stallwise.evidence.catalog import change, quantities, stated
 from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import Fact, Scope
 from stallwise.evidence.quantity import Quantity
-from stallwise.readers.text.entries import entries
 from stallwise.units import Unit
 
 BEFORE = "before"
@@ -19,15 +18,15 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
     """One ratio above 1 per quantity that got worse."""
     work = more_work(evidence)
     for name, facts in list(evidence.facts.items()):
-        entry = entries().get(name)
+        quantity = quantities()[name]
         then = next((f for f in facts if f.scope.run == BEFORE and not isinstance(f.value, str)), None)
-        if entry is None or not entry.better or then is None or then.number <= 0:
+        if not quantity.better or then is None or then.number <= 0:
             continue
-        now = evidence.get(entry.quantity, run=None)
+        now = evidence.get(quantity, run=None)
         if now is None or isinstance(now.value, str) or now.number <= 0:
             continue
-        ratio = now.number / then.number if entry.better == "lower" else then.number / now.number
-        ratio /= work if entry.quantity.unit is Unit.SECOND else 1.0
+        ratio = now.number / then.number if quantity.better == "lower" else then.number / now.number
+        ratio /= work if quantity.unit is Unit.SECOND else 1.0
         if ratio > 1.0:
             yield Fact(change.WORSE_RATIO, ratio, now.source, Scope(layer=name), samples=min(now.samples, then.samples))
 

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from stallwise.errors import BadRequest
-from stallwise.evidence.catalog import hardware, serving
+from stallwise.evidence.catalog import fabric, hardware, serving
+from stallwise.evidence.engine_samples import SAMPLE_COLUMNS
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact, Source, Table
 from stallwise.evidence.quantity import Quantity
@@ -167,7 +168,7 @@ def _evidence(served: Served) -> Evidence:
     say(serving.ENGINE, d.engine)
     say(serving.MODEL, d.model.name)
     say(serving.WEIGHTS, d.weights)
-    say(serving.TP, float(d.tp))
+    say(fabric.TP_SIZE, float(d.tp))
     say(hardware.GPU_NAME, d.gpu.name)
     say(serving.KV_TOKENS, served.kv_tokens)
     say(serving.MAX_SEQS, float(served.settings.max_seqs))
@@ -200,7 +201,7 @@ def _tables(m: Meter, source: Source) -> list[Table]:
     found = []
     if m.samples:
         values = np.array(m.samples, dtype=np.float64).T
-        columns = {name: np.full(len(m.samples), np.nan) for name in serving.SAMPLE_COLUMNS}
+        columns = {name: np.full(len(m.samples), np.nan) for name in SAMPLE_COLUMNS}
         names = ("time_s", "running", "waiting", "kv_share", "prompt_token_per_s", "generation_token_per_s")
         columns |= dict(zip(names, values, strict=True))
         found.append(Table(serving.ENGINE_SAMPLES, columns, source, meta={"engine": SIMULATED}))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from stallwise.evidence.catalog import serving
+from stallwise.evidence.engine_samples import SAMPLE_COLUMNS
 from stallwise.evidence.fact import Scope, Source, Table
 from stallwise.evidence.number_columns import Column
 from stallwise.late import np
@@ -26,7 +27,7 @@ def merged(name: str, engine: str, found: list[Samples], clocks: Column, **meta:
         return None
     order = np.argsort(lines := np.concatenate([s.lines for s in found]), kind="stable")
     whole = {"line": lines[order] + 1.0}
-    for column in serving.SAMPLE_COLUMNS:
+    for column in SAMPLE_COLUMNS:
         if column not in whole:
             parts = [s.columns.get(column, np.full(len(s.lines), np.nan)) for s in found]
             whole[column] = np.concatenate(parts)[order]

@@ -270,7 +270,7 @@ def setting(words: str) -> Quantity | None:
     if found is None or found.score < SURE or found.quantity.name not in entries():
         return None
     entry = entries()[found.quantity.name]
-    return entry.quantity if entry.quantity.unit in _COUNTED and not entry.better else None
+    return entry.quantity if entry.quantity.unit in _COUNTED and not entry.quantity.better else None
 
 
 def _noun_in_lead(sentence: Sentence) -> Quantity | None:

@@ -1,45 +1,32 @@
-"""The lexicon: every quantity that a key may name, with its words, direction and whole (lexicon/*.toml)."""
+"""The lexicon: every quantity that a key may name, by the phrases that the catalogue has for it."""
 
 from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
 
 from stallwise.evidence.catalog import quantities
 from stallwise.evidence.quantity import Quantity
-from stallwise.readers.text.tables import tables_in
 from stallwise.readers.text.words import classed, listed, words_of
-from stallwise.tables import parsed
 from stallwise.units import Unit
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One quantity of the lexicon."""
+    """One quantity and its phrases, cut into classes of words."""
 
     quantity: Quantity
     phrases: tuple[frozenset[str], ...]
-    better: str = ""  # lower or higher
-    whole: str = ""  # the quantity of which this is a part
-    tail: str = ""  # the quantity of its 99th percentile
-    expected: str = ""  # the quantity of what was hoped for
-    limit: str = ""  # the quantity of the most it can be: "250 W of 700 W"
-    symptom: str = ""  # what people complain of when it is worse than it was
 
 
 @cache
 def entries() -> dict[str, Entry]:
-    """By name of the quantity: what the tables say, then the catalogue's own names for what they leave out."""
+    """By name of the quantity: those with phrases, then the others by their own names."""
     known, derived = quantities(), listed("classes.toml", "derived", "families")
-    found: dict[str, Entry] = {}
-    for _, text in tables_in("lexicon"):
-        for name, row in _rows(parsed(text)):
-            more = {key: value for key, value in row.items() if key not in ("words", "exact", "unit")}
-            found[name] = Entry(known[name], _phrases(row["words"], row.get("exact", False)), **more)
+    found = {name: Entry(q, _phrases(q.words, q.exact)) for name, q in known.items() if q.words}
     for name, quantity in known.items():
         family, dot, rest = name.partition(".")
         if name not in found and not (dot and family in derived) and quantity.unit is not Unit.TEXT:
@@ -53,15 +40,7 @@ def _stands(written: str) -> bool:
     return len(classed(words_of(written))) > 1 or len(words_of(written)) == 1
 
 
-def _rows(data: dict[str, Any], above: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
-    for key, value in data.items():
-        if "words" in value:
-            yield above + key, value
-        else:
-            yield from _rows(value, f"{above}{key}.")
-
-
-def _phrases(written: list[str], exact: bool = False) -> tuple[frozenset[str], ...]:
+def _phrases(written: Iterable[str], exact: bool = False) -> tuple[frozenset[str], ...]:
     """Phrases as classes; a rate is a throughput too, but where an entry tells them apart."""
     found = [p for text in written if (p := classed(words_of(text)))]
     if not exact:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, TypeAlias
 
 from stallwise.evidence.catalog import serving
+from stallwise.evidence.engine_samples import SAMPLE_COLUMNS
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import WHOLE, Fact, Scope, Source, Table
 from stallwise.evidence.load_phases import normal_phase, worst_phase
@@ -50,7 +51,7 @@ def load_series(rows: Rows, file: str) -> Iterator[Item]:
     none = np.full(len(rows), np.nan)
     running, waiting = states.get("running", load if load is not None else none), states.get("waiting", none)
     if states.keys() & STATES:
-        cells = {name: states.get(name, none) for name in serving.SAMPLE_COLUMNS}
+        cells = {name: states.get(name, none) for name in SAMPLE_COLUMNS}
         yield Table(serving.ENGINE_SAMPLES, {**cells, "time_s": time_s, "line": np.array(rows.places, float)}, source)
     kv = states.get("kv_share", none)
     worst = worst_phase(time_s, running, waiting, kv) if "waiting" in states else None

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import cast
 
-from stallwise.evidence.catalog import stated
+from stallwise.evidence.catalog import fabric, serving, stated
 from stallwise.evidence.fact import Fact, Source
 from stallwise.physics.specs.hardware import all_gpus
 from stallwise.readers.text.name import name
@@ -79,8 +79,8 @@ def mentions(text: str, file: str) -> Iterator[Fact]:
             nodes = _NODES_OF.search(text[: counted.start()])
             source = Source(file, counted[0].strip(), True)
             if nodes is not None:  # "4 nodes x 8 A100"
-                yield Fact(stated.GPUS_PER_NODE, count, source)
+                yield Fact(fabric.GPUS_PER_NODE, count, source)
             yield Fact(stated.GPUS, count * (float(nodes[1]) if nodes is not None else 1.0), source)
     model = _models().search(text)
     if model is not None:
-        yield Fact(stated.MODEL, model[1], Source(file, model[1], True))
+        yield Fact(serving.MODEL, model[1], Source(file, model[1], True))

@@ -93,11 +93,11 @@ def _named(path: tuple[str, ...], unit: str, text: bool, in_prose: bool) -> Name
     entry, score = best
     quantity = entry.quantity
     if statistic == "tail":
-        if not entry.tail:
+        if not entry.quantity.tail:
             return None
-        quantity = entries()[entry.tail].quantity
-    if scope == EXPECTED and entry.expected:
-        quantity = entries()[entry.expected].quantity if entry.expected in entries() else quantity
+        quantity = entries()[entry.quantity.tail].quantity
+    if scope == EXPECTED and entry.quantity.expected:
+        quantity = entries()[entry.quantity.expected].quantity if entry.quantity.expected in entries() else quantity
     scale, inverse = _scale(quantity, units)
     return Name(quantity, scale, scope, inverse, score, bool(units))
 

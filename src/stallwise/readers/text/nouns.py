@@ -357,7 +357,7 @@ def _lent(kin: Kin, names: list[Name | None], sentence: Sentence, at: int) -> Na
     if not kin.most:
         share = other.quantity.unit is Unit.SHARE and 0 < float(sentence[at].value) <= 1 < float(sentence[kin.to].value)
         return _hoped(found._replace(scale=1.0) if share and not sentence[at].unit else found, kin.scope)
-    limit = entries()[other.quantity.name].limit
+    limit = entries()[other.quantity.name].quantity.limit
     return found._replace(quantity=entries()[limit].quantity, scope="") if limit else None
 
 
@@ -428,7 +428,7 @@ def in_scope(known: Name, scope: str) -> Name:
 
 def _measured_instead(hoped: Name) -> Name:
     """What is measured, where another number of it was hoped for."""
-    twin = next((e.quantity for e in entries().values() if e.expected == hoped.quantity.name), hoped.quantity)
+    twin = next((e.quantity for e in entries().values() if e.quantity.expected == hoped.quantity.name), hoped.quantity)
     return hoped._replace(quantity=twin, scope="")
 
 
@@ -437,11 +437,11 @@ def _hoped(found: Name, scope: str) -> Name:
     entry = entries().get(found.quantity.name)
     if (
         scope == EXPECTED
-        and (entry is None or not (entry.expected or entry.better))
+        and (entry is None or not (entry.quantity.expected or entry.quantity.better))
         and "expected" not in found.quantity.name
     ):
         found, scope = found._replace(scope=""), ""  # a setting is as it is, whatever was promised of it
-    hoped = entry.expected if scope == EXPECTED and entry is not None else ""
+    hoped = entry.quantity.expected if scope == EXPECTED and entry is not None else ""
     quantity = entries()[hoped].quantity if hoped in entries() else found.quantity
     if quantity is not found.quantity and "expected" not in quantity.name:
         scope = ""  # "Gen1 instead of Gen5": the most it can be is a quantity of its own

@@ -316,7 +316,9 @@ def _by_scope(rows: Rows) -> tuple[int, int] | None:
 
 def _by_worse(rows: Rows, columns: tuple[Column, ...]) -> tuple[int, int] | None:
     """The pair of rows, alike in their other words, between which an outcome falls most."""
-    judged = [(c, better) for c in columns if (better := entries()[c.named.quantity.name].better) and _moves(c)]
+    judged = [
+        (c, better) for c in columns if (better := entries()[c.named.quantity.name].quantity.better) and _moves(c)
+    ]
     if not judged:
         return None
     groups = _groups(rows)
@@ -370,7 +372,7 @@ def twin_facts(rows: Rows, file: str, stated: bool) -> Iterator[Fact]:
     for column in columns:
         by_quantity.setdefault(column.named.quantity.name, []).append(column)
     for name_, twins in by_quantity.items():
-        better = entries()[name_].better
+        better = entries()[name_].quantity.better
         if len(twins) != 2 or not better:
             continue
         gaps = [

@@ -26,4 +26,4 @@ def names_trouble(key: str) -> bool:
     if quantity is None:
         return bool(symptom_in(key.replace("_", " ").replace("-", " ")))
     entry = entries().get(quantity.name)
-    return quantity.unit is Unit.FLAG or (entry is not None and entry.better == "lower")
+    return quantity.unit is Unit.FLAG or (entry is not None and entry.quantity.better == "lower")

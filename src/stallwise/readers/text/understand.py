@@ -200,13 +200,13 @@ def _like_neighbour(reading: Reading, found: list[_Named], beside: list[_Named])
         return None
     if scope_of(words) != EXPECTED:  # "Measured: 0.7x" beside what was hoped for
         for one in found:
-            twin = next((e for e in entries().values() if e.expected == one.name.quantity.name), None)
+            twin = next((e for e in entries().values() if e.quantity.expected == one.name.quantity.name), None)
             if twin is not None and readings_of(one.reading.unit or _unit_of(one.reading)) == readings_of(value[1]):
                 name_ = one.name._replace(quantity=twin.quantity, scope="")
                 return _Named(reading, name_, in_si(name_, float(value[0])))
         return None
     for one in found:
-        hoped = entries()[one.name.quantity.name].expected if one.name.quantity.name in entries() else ""
+        hoped = entries()[one.name.quantity.name].quantity.expected if one.name.quantity.name in entries() else ""
         if hoped and readings_of(one.reading.unit or _unit_of(one.reading)) == readings_of(value[1]):
             name_ = one.name._replace(quantity=entries()[hoped].quantity, scope=EXPECTED)
             return _Named(reading, name_, in_si(name_, float(value[0])))
@@ -221,8 +221,8 @@ def _later_sentence(reading: Reading, found: list[_Named], number: float) -> _Na
         return None
     for one in reversed(found):
         entry = entries().get(one.name.quantity.name)
-        hoped = any(e.expected == one.name.quantity.name for e in entries().values())
-        measure = entry is not None and (entry.better or hoped)
+        hoped = any(e.quantity.expected == one.name.quantity.name for e in entries().values())
+        measure = entry is not None and (entry.quantity.better or hoped)
         if (
             not measure
             or not one.reading.in_prose
@@ -303,7 +303,7 @@ def _facts(named: list[_Named], file: str, written: bool) -> Iterator[Fact]:
     for name_, ones in groups.items():
         scoped = {one.name.scope for one in ones}
         values = list(dict.fromkeys(one.value for one in ones))
-        better = entries()[name_].better if scoped <= {"", "now"} and len(values) > 1 else ""
+        better = entries()[name_].quantity.better if scoped <= {"", "now"} and len(values) > 1 else ""
         if better and len(ones) > 2:  # told more than twice: the worst is the question, the best what it was
             ranked = sorted(ones, key=lambda one: float(one.value), reverse=better == "higher")
             ones = [ranked[0], ranked[-1]]
@@ -311,7 +311,7 @@ def _facts(named: list[_Named], file: str, written: bool) -> Iterator[Fact]:
         for at, one in enumerate(ones):
             scope = BEFORE if one.name.scope == BEFORE or (better and len(ones) == 2 and at == 0) else ""
             if scope in seen or (
-                one.name.scope == EXPECTED and not entries()[name_].expected and "expected" not in name_
+                one.name.scope == EXPECTED and not entries()[name_].quantity.expected and "expected" not in name_
             ):
                 continue
             seen.add(scope)
@@ -329,7 +329,9 @@ def _repeated(
     """Sentences that say the same things again for another setting are rows of a table."""
     repeatable = [one for one in named if one.reading.in_prose or one.reading.place.startswith("line")]
     counts = Counter(one.name.quantity.name for one in repeatable if one.name.scope != EXPECTED)
-    settings = [n for n, c in counts.items() if c >= 2 and not entries()[n].better and _numbers(repeatable, n) >= 2]
+    settings = [
+        n for n, c in counts.items() if c >= 2 and not entries()[n].quantity.better and _numbers(repeatable, n) >= 2
+    ]
     if not settings:
         return named, []
     by_reading = {id(one.reading): one for one in named}

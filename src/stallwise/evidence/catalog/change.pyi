@@ -1,0 +1,32 @@
+from stallwise.evidence.quantity import Quantity
+
+DROP_RATIO: Quantity
+DROP_STEP: Quantity
+DRIFT_RATIO: Quantity
+STALL_COUNT: Quantity
+STALL_EXCESS: Quantity
+STALL_SHARE: Quantity
+STALL_PERIOD: Quantity
+STALL_REGULARITY: Quantity
+EVALUATION_SHARE: Quantity
+STALL_IN_DATA: Quantity
+LATE_BATCH_SHARE: Quantity
+STALL_AT_GC: Quantity
+FIRST_STEPS_RATIO: Quantity
+FIRST_STEPS_EXCESS: Quantity
+STEADY_STEP: Quantity
+STEPS_LOGGED: Quantity
+GPU_MEMORY_GROWTH: Quantity
+GPU_MEMORY_FACTOR: Quantity
+HOST_MEMORY_GROWTH: Quantity
+HOST_MEMORY_FACTOR: Quantity
+OBJECT_GROWTH: Quantity
+RETRIES_AT_DROP: Quantity
+STALL_AT_SAVE: Quantity
+STALL_AT_EVAL: Quantity
+WORSE_RATIO: Quantity
+PART_SHARE: Quantity
+UNEXPLAINED_SHARE: Quantity
+CEILING_SHARE: Quantity
+SPREAD_RATIO: Quantity
+SETTING: Quantity

@@ -1,0 +1,35 @@
+from stallwise.evidence.quantity import Quantity
+
+SHM_ERROR: Quantity
+MEMLOCK_ERROR: Quantity
+MEMLOCK_LIMIT: Quantity
+INTERFACE_ERROR: Quantity
+TRUNCATED_MESSAGE: Quantity
+MISMATCH_MESSAGE: Quantity
+PROCESS_KILLED: Quantity
+RANK_ERROR: Quantity
+PEER_LOST: Quantity
+STALLED_TENSORS: Quantity
+IOMMU_FAULT: Quantity
+ACS_ENABLED: Quantity
+OTHER_PAIRS_WORK: str
+PLACES_DIFFER: str
+PLACES_DIFFER_AT_THE_END: str
+HANG_TIMEOUT: Quantity
+HANG_RANKS: Quantity
+HANG_WORLD: Quantity
+HANG_OP: Quantity
+HANG_MISSING: Quantity
+HANG_MISMATCH: Quantity
+HANG_BEHIND: Quantity
+HANG_NEVER_WORKED: Quantity
+HANG_FRAME: Quantity
+HANG_LAST_ACT: Quantity
+FIRST_FAILURE: Quantity
+BATCHES_UNEVEN: Quantity
+SLOW_RANK: Quantity
+NCCL_VERSIONS: Quantity
+P2P_BROKEN: Quantity
+P2P_OFF_WORKS: Quantity
+UNREACHABLE_ADDRESS: Quantity
+LATE_RANK: Quantity

@@ -1,0 +1,35 @@
+from stallwise.evidence.quantity import Quantity
+
+AMAX: Quantity
+AMAX_LAYER: Quantity
+BAD_LAYER: Quantity
+BAD_STEP: Quantity
+ZERO_GRADS: Quantity
+ZERO_GRADS_RISE: Quantity
+DIFFERENCE: Quantity
+TF32_DIFFERENCE: Quantity
+FP32_DIFFERENCE: Quantity
+SPIKES: Quantity
+FIRST_MOVER: Quantity
+LEADS: Quantity
+FIRST_STEP: Quantity
+GRAD_RATIO: Quantity
+LOSS_RATIO: Quantity
+UPDATE_RATIO: Quantity
+SPIKE_STEPS: Quantity
+RECOVERED: Quantity
+SCALE_HALVINGS: Quantity
+SCALE_LAST: Quantity
+GRAD_LEVEL: Quantity
+LOSS_PROGRESS: Quantity
+LOSS_OVER_CHANCE: Quantity
+FP8_LAYER: Quantity
+FP8_SATURATED: Quantity
+FP8_OVER_RANGE: Quantity
+FP8_CONTEXTS: Quantity
+FP8_FROM: Quantity
+FP8_ERROR: Quantity
+FP8_USUAL_ERROR: Quantity
+FP8_NEEDED_AMAX: Quantity
+FP8_REPAIR: Quantity
+FP8_LAYERS_HIT: Quantity
