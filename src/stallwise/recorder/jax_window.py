@@ -18,6 +18,7 @@ from typing import Any, Optional
 
 from stallwise.recorder import schema, threads
 from stallwise.recorder.error_origin import say
+from stallwise.recorder.frames import current_frames
 from stallwise.recorder.on_main_thread import OnMainThread
 from stallwise.recorder.recorder import Recorder
 
@@ -173,12 +174,12 @@ def outside_of_jax() -> bool:
 def others_in_jax() -> bool:
     """Another thread is inside JAX."""
     me = threading.get_ident()
-    return any(_in_jax(frame) for thread, frame in sys._current_frames().items() if thread != me)
+    return any(_in_jax(frame) for thread, frame in current_frames().items() if thread != me)
 
 
 def compiles_now() -> bool:
     """Some thread is inside JAX's compiler: one compilation may take minutes, and JAX tells of it only afterwards."""
-    return any(_in_jax(frame, COMPILES) for frame in sys._current_frames().values())
+    return any(_in_jax(frame, COMPILES) for frame in current_frames().values())
 
 
 def _in_jax(frame: Optional[Any], name: str = "") -> bool:

@@ -1,6 +1,6 @@
 """Where the training thread is, a hundred times a second: the Python lines that held it while the device had nothing to do.
 
-A thread of ours reads the other's frames (`sys._current_frames`) while it holds the interpreter lock, so no frame outlives the
+A thread of ours reads the other's frames (`frames.current_frames`) while it holds the interpreter lock, so no frame outlives the
 look and nothing of the user's is freed here. A line is spelled out once, a stack is a list of lines, a sample is three numbers:
 whatever this thread does, the training thread waits for, so a look is some microseconds, and looks at a thread that computes
 are as far apart as their share of its time asks for.
@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, Deque, Dict, List, Optional, Tuple
 
 from stallwise.recorder import schema, threads
 from stallwise.recorder.error_origin import OURS
+from stallwise.recorder.frames import current_frames
 
 if TYPE_CHECKING:
     from stallwise.recorder.recorder import Recorder
@@ -124,7 +125,7 @@ class Sampler:
         if self._quit:
             return
         began_s = time.perf_counter()
-        frame: Any = sys._current_frames().get(thread)
+        frame: Any = current_frames().get(thread)
         if frame is None:
             return  # the thread that trained has ended
         lines: List[int] = []
