@@ -18,8 +18,8 @@ FIXTURES = REPO / "tests" / "fixtures"
 # Servers, rounds that ask questions and live addresses have tests of their own
 # (tests/web, tests/mcp, tests/drill, tests/doctor), and so have a process to attach to and trials of a job
 # (tests/recorder, tests/cli); a bare name in running text is no command line.
-# Pages whose every command is run by tests of their own (tests/docs/test_tutorial.py, tests/questions).
-WALKED = {"tutorial.md", "questions.md"}
+# Pages whose every command is run by tests of their own (tests/docs/test_tutorial.py).
+WALKED = {"tutorial.md"}
 ELSEWHERE = {"ui", "mcp", "drill", "numerics", "attach", "try"}
 
 
