@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,10 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+
+from tests.incidents.archive import unpacked  # noqa: E402
+
 INCIDENTS = ROOT / "tests" / "incidents"
 QUESTIONS = ROOT / "tests" / "questions"
 SHARED = ROOT.parent / "shared"
@@ -27,7 +32,7 @@ def listed() -> Iterator[tuple[str, dict[str, object], str, str, list[str], tupl
     for half in COMPOSED:
         for row in _rows(INCIDENTS / half / "index.jsonl"):
             kind = "lines" if str(row["basis"]).startswith("real lines") else "composed"
-            yield half, row, str(row["project"]), kind, [str(INCIDENTS / half / str(row["id"]))], ()
+            yield half, row, str(row["project"]), kind, [str(unpacked() / half / str(row["id"]))], ()
     for row in _rows(INCIDENTS / "wordings.jsonl"):
         words = {**row, "id": str(row["text"])}
         yield "wordings", words, "/".join(str(row["url"]).split("/")[3:5]), "wording", [], (f"symptom={row['text']}",)

@@ -39,9 +39,10 @@ from tests.fuzz.guide import Guide
 from tests.fuzz.mutations import mutated
 from tests.fuzz.tally import Tally, Told, place_of
 from tests.fuzz.targets import each_reader, each_shape, messages_and_words, sample_messages, skeleton
+from tests.incidents.archive import unpacked
 
 REPO = Path(__file__).parents[2]
-OWN_SEEDS = ("tests/fixtures", "tests/incidents/public_dev", "examples", "tests/cases", "tests/fuzz/seeds")
+OWN_SEEDS = ("tests/fixtures", "examples", "tests/cases", "tests/fuzz/seeds")
 LARGEST_SEED_BYTES = 60_000
 LIMIT_S = 20.0  # of the processor's time for one damaged file, however busy the machine is
 PAGES_S = 30.0  # of it for all its pages
@@ -66,7 +67,7 @@ _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 def seeds(more: list[str]) -> list[Path]:
     """Small files of every format, ours and those that are named; always in the same order."""
     found = []
-    for folder in (*(REPO / f for f in OWN_SEEDS), *map(Path, more)):
+    for folder in (*(REPO / f for f in OWN_SEEDS), unpacked() / "public_dev", *map(Path, more)):
         found += [
             p
             for p in sorted(folder.rglob("*"))

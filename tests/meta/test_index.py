@@ -12,6 +12,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+from tests.incidents.archive import unpacked
 
 import stallwise
 from stallwise.causes import _index as rules
@@ -32,7 +33,7 @@ INPUTS = [
     "one rank is 40% slower than the others",
     "loss became NaN at step 900, fp16",
 ]
-EXAMPLES = sorted(str(p) for p in (ROOT / "tests" / "incidents" / "public_dev").iterdir() if p.is_dir())[::12]
+EXAMPLES = sorted(str(p) for p in (unpacked() / "public_dev").iterdir() if p.is_dir())[::12]
 
 
 @COMPILERS

@@ -1,1 +1,0 @@
-torchrun --nproc_per_node=8 fastvideo/train_grpo_flux.py --train_batch_size 2 --gradient_accumulation_steps 12 --max_grad_norm 1.0 --mixed_precision bf16 --learning_rate 1e-5   # 8x H800, repo defaults and repo dataset

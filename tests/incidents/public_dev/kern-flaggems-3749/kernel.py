@@ -1,3 +1,0 @@
-accumulator += tl.dot(a, b, allow_tf32=False)
-...
-acc = tl.maximum(accumulator + bias, 0.0)

@@ -1,5 +1,0 @@
-            loss = F.cross_entropy(output, target)
-            loss.backward()
-            optimizer.step()
-            train_loss.update(loss)
-            train_accuracy.update(accuracy(output, target))

@@ -1,6 +1,0 @@
-inputs = ll.Input(shape=(None,))
-x = ll.Embedding(10000, 1024)(inputs)
-x = TrigPosEmbedding(mode='add')(x)
-x = MultiHeadAttention(head_num=8)(x)
-x = ll.Dense(units=512, activation='relu')(x)
-x = ll.Dense(units=4, activation='softmax')(x)
