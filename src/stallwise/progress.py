@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 import threading
 import time
@@ -10,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from types import TracebackType
 from typing import TypeVar
 
+from stallwise.terminal import terminal_columns
 from stallwise.units import Unit, show
 
 Thing = TypeVar("Thing")
@@ -87,7 +87,7 @@ class Progress:
         wait_s = PATIENCE_S
         while not self._over.wait(wait_s):
             wait_s, drawn = TICK_S, True
-            columns = shutil.get_terminal_size().columns
+            columns = terminal_columns()
             stream.write(ERASE + self.line(time.monotonic() - self._began_s, columns))
             stream.flush()
         if drawn:

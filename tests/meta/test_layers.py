@@ -11,11 +11,12 @@ import pytest
 
 ROOT = Path(__file__).parents[2] / "src" / "stallwise"
 
-EVERYWHERE = {"late"}  # numpy at its first use
+EVERYWHERE = {"late", "terminal"}  # numpy at its first use; how wide the terminal is
 BASICS = {"tables", "units", "errors"}
 # A room may import itself and these. Rooms with floors have one row a floor: the longest name that fits a module counts.
 MAY_IMPORT = {
     "late": set(),
+    "terminal": set(),
     "errors": set(),
     "tables": set(),
     "units": {"tables", "errors"},

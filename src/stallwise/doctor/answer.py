@@ -12,7 +12,7 @@ from stallwise.doctor.findings.finding import EVEN_ODDS, Finding, Reason
 from stallwise.doctor.findings.program_end import ended_in, own_error, says_all
 from stallwise.doctor.findings.rule import Rule
 from stallwise.doctor.prove import Proved
-from stallwise.doctor.recognise import Ranking, recognise
+from stallwise.doctor.recognise import Ranking, reads_healthy, recognise
 from stallwise.doctor.stating import INPUT
 from stallwise.doctor.symptoms import Complaint
 from stallwise.doctor.table import HEALTHY, cleared, led_by, table_of, unasked
@@ -20,6 +20,7 @@ from stallwise.doctor.verdict import LOUD, Judgement, judge
 from stallwise.evidence.catalog import stated
 from stallwise.evidence.event import Role
 from stallwise.evidence.evidence import Evidence
+from stallwise.evidence.fact import STATED
 
 WORTH_A_LOOK = 0.1  # causes below this are listed, not argued
 
@@ -46,15 +47,15 @@ def answer(
     curve: tuple[float, ...] | None = None,
 ) -> Answer:
     """Proof first, recognition second, question third; `curve`: how sure recognition may be of what it was told on request."""
-    aloud = complained(evidence, complaints)
+    aloud, symptoms = complained(evidence, complaints), [c.symptom for c in complaints]
+    healthy = bool(evidence.stems) and not _shown(complaints) and curve is None and reads_healthy(evidence, symptoms)
+    proved = proved.doubted() if healthy else proved
     ranking = None
     verdict = _judged(evidence, proved.findings, proved, complaints, contradictions)
     answers = proved.answers or (not evidence.stems and any(f.is_verdict for f in proved.findings))
     if verdict.state is not State.HEALTHY and not answers and _worded(evidence, proved, complaints):
-        worse = bool(complaints)
-        symptoms = [c.symptom for c in complaints]
-        ranking = recognise(evidence, symptoms, proved.findings, rules, aloud=aloud, worse=worse, curve=curve)
-        ranking = ranking if aloud and not ranking.reads_healthy else unasked(ranking)
+        ranking = recognise(evidence, symptoms, proved.findings, rules, aloud=aloud, healthy=healthy, curve=curve)
+        ranking = ranking if aloud and not healthy else unasked(ranking)
         if contradictions:  # words make no verdict of what contradicts itself
             ranking = unasked(ranking, besides={h.cause for h in ranking.hypotheses if not h.by_words_alone})
     findings = proved.findings
@@ -144,6 +145,11 @@ def complained(evidence: Evidence, complaints: Sequence[Complaint]) -> bool:
         or (alone and bool(evidence.all(stated.ASKED) or (complaints and evidence.all(stated.DESCRIBED))))
         or any(e.level in LOUD and e.role is Role.ROOT for e in evidence.events)
     )
+
+
+def _shown(complaints: Sequence[Complaint]) -> bool:
+    """Whether an artifact shows a trouble, or somebody was asked for one: what a page's words name may be denied or over."""
+    return any(not s.stated or s.file == STATED.file for c in complaints for s in c.reason.sources)
 
 
 def _complained_of(proved: Proved, complaints: Sequence[Complaint]) -> bool:

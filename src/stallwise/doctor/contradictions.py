@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 from stallwise.doctor.findings.finding import Reason
 from stallwise.evidence.catalog import expected, fabric, kernel, memory, run, stated
 from stallwise.evidence.error_boundary import kept
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact, Note, Source
-from stallwise.physics.specs.hardware import Gpu, find_gpu
 from stallwise.units import Unit, show
+
+if TYPE_CHECKING:
+    from stallwise.physics.specs.hardware import Gpu
 
 READ_AGAIN = 3.0  # times the least bytes: below it caches of a usual size explain the rest
 BYTES = {"fp8": 1.0, "fp32": 4.0, "tf32": 4.0, "fp64": 8.0}  # of a number; two for the 16-bit types
@@ -27,7 +30,11 @@ def contradictions(evidence: Evidence) -> tuple[Reason, ...]:
 
 
 def _gpu(evidence: Evidence) -> Gpu | None:
-    return find_gpu(evidence.text(stated.GPU)) if evidence.get(stated.GPU) else None
+    if not evidence.get(stated.GPU):
+        return None
+    from stallwise.physics.specs.hardware import find_gpu
+
+    return find_gpu(evidence.text(stated.GPU))
 
 
 def _rate(value: float) -> str:

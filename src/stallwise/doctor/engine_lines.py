@@ -14,19 +14,6 @@ from stallwise.readers.shapes.logged import records
 from stallwise.readers.text.samples import cards, engine_column, is_card_key, is_engine
 from stallwise.readers.text.value import all_in_si
 
-CARD_HINTS = (b"power", b"temp", b"clock")
-_HINTS = (b"throughput", b"running", b"Running", b"tok/s", b"tokens/s")
-
-
-def worth_reading(artifact: Artifact) -> bool:
-    """Text that speaks of requests or of a rate."""
-    head = artifact.head
-    return (
-        b"\x00" not in head[:4096]
-        and head.lstrip()[:2] not in (b'{"', b"[{", b"{\n", b"[\n")
-        and any(h in head for h in _HINTS)
-    )
-
 
 def engine_samples(artifact: Artifact) -> Iterator[Item]:
     """A table of all lines that say how much runs or waits and how fast or how full it is."""
@@ -48,9 +35,6 @@ def engine_samples(artifact: Artifact) -> Iterator[Item]:
 
 def card_samples(artifact: Artifact) -> Iterator[Item]:
     """Tables of the lines that say how fast, hot or hungry a card is."""
-    head = artifact.head
-    if b"\x00" in head[:4096] or sum(h in head for h in CARD_HINTS) < 2:
-        return
     for lines in records(artifact.skeletons, lambda key, unit, bare: not bare and is_card_key(key, unit)):
         cells: tuple[list[Cell], ...] = tuple(
             [f"{v} {key.unit}" if key.unit else v for v in values.tolist()]

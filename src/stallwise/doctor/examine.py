@@ -10,7 +10,6 @@ from stallwise.causes import all_rules, rivals_of
 from stallwise.doctor.answer import Answer, answer
 from stallwise.doctor.ask.bank import bank
 from stallwise.doctor.ask.choose import best_question
-from stallwise.doctor.ask.reply import add_to, choice_of
 from stallwise.doctor.contradictions import contradictions
 from stallwise.doctor.find import Paths, listed
 from stallwise.doctor.findings.diagnosis import SOMETHING_ELSE, Diagnosis, State
@@ -92,6 +91,8 @@ class Consultation:
 
     def reply(self, text: str) -> None:
         """Takes a number, the words of a choice, words of one's own, or "don't know"; a number is nothing where nothing is asked."""
+        from stallwise.doctor.ask.reply import add_to, choice_of
+
         question = next(iter(self.diagnosis.questions), None)
         if question is None and text.strip().isdigit():
             return

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from stallwise.doctor.given import Kind, kind_of, matches_of
-from stallwise.doctor.piped import from_pipe, limited
 from stallwise.errors import BadRequest, MissingExtra, StallwiseError, UnreadableInput
 from stallwise.evidence.archive import members_of
 from stallwise.evidence.artifact import Artifact
@@ -87,6 +86,8 @@ def natural(name: str) -> tuple[tuple[int, int, str], ...]:
 def _given(given: str, live_s: float = 0.0) -> list[Artifact]:
     kind = kind_of(given)
     if kind is Kind.STDIN:
+        from stallwise.doctor.piped import limited
+
         return [Artifact("stdin", content=limited(sys.stdin.buffer, "stdin"))]
     if kind is Kind.PAGE:
         return [_page(given, live_s)]
@@ -97,6 +98,8 @@ def _given(given: str, live_s: float = 0.0) -> list[Artifact]:
     if kind is Kind.FILE:
         return [Artifact(given, Path(given))]
     if kind is Kind.PIPE:  # `<(zcat trace.json.gz)` and named pipes
+        from stallwise.doctor.piped import from_pipe
+
         return [Artifact(given, content=from_pipe(Path(given)))]
     if kind is Kind.PATTERN:
         return [Artifact(m, Path(m)) for m in matches_of(given)]

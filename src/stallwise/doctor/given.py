@@ -6,7 +6,6 @@ blanks that has a file's ending or a folder before it, or a text that begins lik
 
 from __future__ import annotations
 
-import glob
 import os
 import re
 from enum import Enum
@@ -75,6 +74,8 @@ def matches_of(given: str) -> list[str]:
     if not _MAGIC.search(given) or not _can_be_a_path(given):
         return []
     try:
+        import glob
+
         return [m for m in glob.glob(given, recursive=True) if Path(m).is_file()]
     except (OSError, ValueError, re.error):  # half a character class
         return []

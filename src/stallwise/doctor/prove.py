@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from stallwise.doctor.findings.finding import Finding, Unknown
 from stallwise.doctor.findings.rule import Rule
+from stallwise.doctor.findings.trial import TABLE as TRIED
 from stallwise.doctor.kernels import kernels_answer, rank_kernels
-from stallwise.doctor.measured import join
 from stallwise.doctor.named_by_user import with_names_of_the_user
 from stallwise.doctor.rank import rank
 from stallwise.doctor.recognise.model import model
 from stallwise.doctor.thresholds import past_threshold
 from stallwise.doctor.timed_stages import stage_owners
 from stallwise.evidence.evidence import Evidence
+from stallwise.evidence.fact import STATED
 from stallwise.evidence.ledger import Ledger
 from stallwise.evidence.step_time import run_ledger
 
 CLEAR = 0.8  # a prover this sure has seen its cause
 TRUSTED = 0.65  # of counted cases in which the prover spoke: below, what it saw is one feature among others
+DOUBTED = 0.3  # below even odds: one feature among others
 ANSWERS = 0.6  # provers that say less were right in 17 of 47 cases and the counts in 24; above, in 50 of 70 against 48
 
 
@@ -46,6 +48,17 @@ class Proved:
         why = any(not f.optional and not f.last_resort for f in self.findings)
         return self.measured or any(not f.last_resort or not why for f in sure)
 
+    def doubted(self) -> Proved:
+        """Of a text that reads healthy: what rests on its own words and numbers alone is over, denied or somebody else's."""
+        found = tuple(replace(f, confidence=min(f.confidence, DOUBTED)) if _of_a_page(f) else f for f in self.findings)
+        return replace(self, findings=found)
+
+
+def _of_a_page(finding: Finding) -> bool:
+    """Whether it rests on what a text says alone; a fact that was given as such (--fact) is meant."""
+    sources = [s for reason in finding.because for s in reason.sources]
+    return finding.basis == "stated" and not any(s.file == STATED.file for s in sources)
+
 
 def trusted(finding: Finding) -> bool:
     """Whether counted cases bear a prover out at this confidence; a comparison of several ranks' files needs no counts."""
@@ -57,7 +70,10 @@ def prove(evidence: Evidence, rules: tuple[Rule, ...], verdicts: Sequence[Findin
     ledger = with_names_of_the_user(run_ledger(evidence), evidence)
     found = [v for v in verdicts if isinstance(v, Finding)]
     found += stage_owners(evidence, rules, found, ledger)
-    found = join(found, evidence)
+    if evidence.table(TRIED):
+        from stallwise.doctor.measured import join
+
+        found = join(found, evidence)
     findings = rank([f for f in found if f.scope.kernel is None], ledger)
     of_kernels = rank_kernels(found, evidence)
     kernels = kernels_answer(of_kernels, findings, ledger, evidence)

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from stallwise.doctor.engine_lines import card_samples, engine_samples, worth_reading
 from stallwise.doctor.log_metrics import LogMetrics, log_metrics_of
 from stallwise.doctor.measures import measure_timeline
 from stallwise.doctor.messages import messages_in
@@ -53,6 +52,8 @@ CODED = ("driver-error", "switch-error")  # their code says what they mean, and 
 LOUD = ("error", "fatal", "critical")
 _RAISED = re.compile(rb"allocat|\b[A-Za-z]{2,40}(?:Error|Exception)\b|startup is less|No available memory")
 MESSAGES = "messages"
+ENGINE_HINTS = (b"throughput", b"running", b"Running", b"tok/s", b"tokens/s")
+CARD_HINTS = (b"power", b"temp", b"clock")
 MOST_BYTES = 1 << 21  # of a text that its reader found empty
 
 
@@ -121,8 +122,12 @@ def read_artifact(artifact: Artifact, *, keep_timelines: bool = False) -> tuple[
     metrics = [x for x in lines if not written or pasted or not (x[0].in_logs or _mentioned(x[0].format, text))]
     formats, items = _with(metrics, formats, items)
     if not any(isinstance(item, Table) and item.kind == ENGINE_SAMPLES for item in items) and worth_reading(text):
+        from stallwise.doctor.engine_lines import engine_samples
+
         items += kept(engine_samples(text), "the reader of engine lines", source)
-    if not alone and not any(isinstance(item, Table) and item.kind == GPU_SAMPLES for item in items):
+    if not alone and speaks_of_cards(text) and not any(isinstance(x, Table) and x.kind == GPU_SAMPLES for x in items):
+        from stallwise.doctor.engine_lines import card_samples
+
         items += kept(card_samples(text), "the reader of monitor lines", source)
     if not any(getattr(r, "EXCLUSIVE", False) and r.FORMAT in formats and r.FORMAT != STATED_FORMAT for r in readers):
         formats += [MESSAGES] if any(isinstance(item, Event) for item in messages) else []
@@ -325,6 +330,21 @@ def _best_form(artifact: Artifact) -> tuple[Artifact, list[Reader]]:
     if any(r not in known for r in readers) and (table := plainly(artifact)) is not None:
         return table, readers  # one that does not know it as it came
     return artifact, known
+
+
+def worth_reading(artifact: Artifact) -> bool:
+    """Text that speaks of requests or of a rate."""
+    head = artifact.head
+    return (
+        b"\x00" not in head[:4096]
+        and head.lstrip()[:2] not in (b'{"', b"[{", b"{\n", b"[\n")
+        and any(h in head for h in ENGINE_HINTS)
+    )
+
+
+def speaks_of_cards(artifact: Artifact) -> bool:
+    """Text that names two of what a monitor prints of a card."""
+    return b"\x00" not in artifact.head[:4096] and sum(h in artifact.head for h in CARD_HINTS) >= 2
 
 
 def reading_of(artifact: Artifact, plan: ReadingPlan) -> Reading:

@@ -9,7 +9,6 @@ from stallwise.evidence.catalog import change, distributed, fabric, run, serving
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Category, Ledger
 from stallwise.evidence.quantity import Quantity
-from stallwise.physics.costs.formulas import scaling_efficiency
 
 TRAINING = {
     Symptom.SLOW_STEP,
@@ -42,6 +41,8 @@ def _scaling(evidence: Evidence) -> tuple[str, ...]:
     gpus, speed = evidence.get(stated.GPUS), evidence.get(run.BENCH_SPEEDUP)
     if gpus is None or speed is None or not gpus.number > 1.0 or not 0.0 < speed.number < gpus.number:
         return ()
+    from stallwise.physics.costs.formulas import scaling_efficiency
+
     worth = scaling_efficiency.evaluate(int(gpus.number), speed.number)
     return (
         f"How much is lost? {speed} on {gpus} GPUs is {worth['efficiency_share']:.0%} efficiency: {worth['exposed_share']:.0%} of "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import textwrap
 
 from stallwise.doctor.findings.diagnosis import Diagnosis, Hypothesis, State
@@ -21,6 +20,7 @@ from stallwise.render.verdict import (
     verdict,
 )
 from stallwise.render.visible import visible
+from stallwise.terminal import terminal_columns
 from stallwise.units import Unit, show
 
 LABEL_WIDTH = 24  # "where an iteration goes" and a space
@@ -37,7 +37,7 @@ SHOWN = 0.002  # of the step: smaller accounts are left out of the bar
 
 def to_text(diagnosis: Diagnosis, *, color: bool = False, width: int | None = None) -> str:
     """The whole report as plain text, with ANSI colours when asked."""
-    wide = width or shutil.get_terminal_size((110, 40)).columns
+    wide = width or terminal_columns(110)
     page = _Page(max(MIN_WIDTH, min(MAX_WIDTH, wide)), color)
     run = run_findings(diagnosis)
     lines = [page.dim(line) for line in textwrap.wrap(diagnosis.subject, page.width)]

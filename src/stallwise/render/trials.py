@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import shutil
 from typing import TYPE_CHECKING
 
 from stallwise.doctor.findings.diagnosis import Diagnosis
 from stallwise.doctor.findings.trial import FASTER, LOSS, NOT_HERE, NOTHING, SLOWER, UNSURE, Trial, Trials
+from stallwise.terminal import terminal_columns
 from stallwise.units import Unit, show
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ def to_text(
     """The table for a terminal: every trial, in the order it was made; then what could not be tried, and why."""
     from rich.console import Console  # 45 modules that no answer without trials needs
 
-    wide = max(MIN_WIDTH, min(MAX_WIDTH, width or shutil.get_terminal_size((120, 40)).columns))
+    wide = max(MIN_WIDTH, min(MAX_WIDTH, width or terminal_columns(120)))
     console = Console(width=wide, color_system="standard" if color else None, force_terminal=color, highlight=False)
     with console.capture() as capture:
         for line in _head(trials):

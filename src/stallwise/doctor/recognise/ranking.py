@@ -34,7 +34,6 @@ class Ranking:
     hypotheses: tuple[Hypothesis, ...]
     in_set: tuple[str, ...]
     chances: Mapping[str, float] = field(default_factory=dict)  # of every cause, the unlikely ones too
-    reads_healthy: bool = False  # the text reads like one in which nothing is wrong
 
     def probability(self, cause: str) -> float:
         """Of one cause; 0 where it is not listed."""
@@ -48,13 +47,13 @@ def recognise(
     rules: Sequence[Rule],
     *,
     aloud: bool,
-    worse: bool = False,
+    healthy: bool = False,
     curve: tuple[float, ...] | None = None,
 ) -> Ranking:
     """How likely each cause is, by everything that affirmed words, facts and clues say.
 
-    `aloud`: somebody complains. `worse`: of something, so the text is not calm. `curve`: how often first answers that sure are
-    right, where it differs from the model's own.
+    `aloud`: somebody complains. `healthy`: the text reads like one in which nothing is wrong. `curve`: how often
+    first answers that sure are right, where it differs from the model's own.
     """
     seen = tuple(symptoms)
     known, words = model(), words_of(evidence, seen)
@@ -69,8 +68,7 @@ def recognise(
             scores[place] = -math.inf
     shares = recalibrated(probabilities(scores), *known.curve)
     shares = recalibrated(shares, *curve) if curve is not None else shares
-    reads_healthy = not worse and known.healthy(words) >= known.healthy_from
-    if reads_healthy:
+    if healthy:
         troubles = [share * known.healthy_trouble for share in shares[:-1]]
         shares = [*troubles, 1.0 - math.fsum(troubles)]
     chances = dict(zip(known.causes, shares, strict=True))
@@ -88,7 +86,16 @@ def recognise(
     rest = max(0.0, 1.0 - math.fsum(h.probability for h in found))
     found.append(Hypothesis(SOMETHING_ELSE, rest))
     rows = tuple(sorted(found, key=lambda h: (-h.probability, h.cause)))
-    return Ranking(rows, _set_of(order, chances, known), chances, reads_healthy)
+    return Ranking(rows, _set_of(order, chances, known), chances)
+
+
+def reads_healthy(evidence: Evidence, symptoms: Iterable[Symptom]) -> bool:
+    """Whether the texts read like those in which nothing is wrong, whatever trouble they name: denied, cured, planned for.
+
+    A word for a trouble ("hang", "xid") stands in as many texts that rule it out as in texts that complain of it.
+    """
+    known = model()
+    return known.healthy(words_of(evidence, symptoms)) >= known.healthy_from
 
 
 MEMORY_WORDS = frozenset(("oom", "memory", "vram", "alloc", "allocat", "allocation", "allocator"))

@@ -9,7 +9,6 @@ from typing import cast
 
 from stallwise.evidence.catalog import fabric, serving, stated
 from stallwise.evidence.fact import Fact, Source
-from stallwise.physics.specs.hardware import all_gpus
 from stallwise.readers.text.name import name
 from stallwise.readers.text.scopes import axis_of
 from stallwise.readers.text.words import word_table
@@ -29,6 +28,8 @@ def _written_out() -> dict[str, int]:
 @cache
 def _cards() -> re.Pattern[str]:
     """Family names of known cards, as words of their own."""
+    from stallwise.physics.specs.hardware import all_gpus
+
     families = {part for gpu in all_gpus() for part in gpu.name.split("-") if _FAMILY.match(part)}
     return re.compile(
         rf"(?:(?<![\w.])(?P<count>\d{{1,6}}|{'|'.join(word_table('units.toml')['written_out'])})(?:\s?[x×]\s?|\s)(?:GPUs?\s)?|(?<![\w-]))(?:NVIDIA\s|AMD\s|Instinct\s)?"

@@ -11,7 +11,6 @@ from stallwise.evidence.catalog import quantities, stated
 from stallwise.evidence.fact import WHOLE, Fact, Scope, Source
 from stallwise.evidence.reading import Cell, Reading, Rows, Shape, rows_of
 from stallwise.evidence.unread import Unread
-from stallwise.physics.specs.hardware import find_gpu
 from stallwise.readers.text.around import clause_after, scope_around
 from stallwise.readers.text.binding import bound
 from stallwise.readers.text.compared_rows import compared_facts
@@ -290,9 +289,15 @@ def _worded(reading: Reading, value: str) -> _Named | None:
     if found.quantity.unit is Unit.FLAG:
         flag = flag_in(value)
         return None if flag is None else _Named(reading, found, flag)
-    if found.quantity is stated.GPU and find_gpu(value) is None:
+    if found.quantity is stated.GPU and not _is_gpu(value):
         return None
     return _Named(reading, found, value.strip())
+
+
+def _is_gpu(name_: str) -> bool:
+    from stallwise.physics.specs.hardware import find_gpu
+
+    return find_gpu(name_) is not None
 
 
 def _facts(named: list[_Named], file: str, written: bool) -> Iterator[Fact]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import re
-import shlex
 from contextlib import redirect_stderr
 from functools import partial
 
@@ -109,4 +108,6 @@ def _continued(call: str, width: int) -> list[str]:
 
 def words_of(call: str) -> list[str]:
     """An example's words, for those who check it."""
+    import shlex
+
     return shlex.split(call)

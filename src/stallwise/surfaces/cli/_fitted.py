@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import sys
 import textwrap
 from typing import Any, TextIO
+
+from stallwise.terminal import terminal_columns
 
 # What another program reads: never broken.
 WHOLE = ("--json", "--github", "completion", "--template", "--format", "mcp", "--diff", "export")
@@ -26,14 +27,14 @@ def fit_output(arguments: list[str]) -> None:
     if any(a in WHOLE for a in ours) or {"-", "--fix"} <= set(ours):  # mended text goes where it is piped to
         return
     if sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit():
-        sys.stdout = Fitted(sys.stdout, shutil.get_terminal_size().columns)
+        sys.stdout = Fitted(sys.stdout, terminal_columns())
 
 
 def complaint(text: str) -> str:
     """An error as wide as the terminal."""
     if not sys.stderr.isatty() and not os.environ.get("COLUMNS", "").isdigit():
         return text
-    width = max(shutil.get_terminal_size().columns, NARROWEST)
+    width = max(terminal_columns(), NARROWEST)
     return "\n".join(fitted(line, width) for line in text.split("\n"))
 
 

@@ -1,0 +1,17 @@
+"""How wide the terminal is; `shutil`, which says it too, would load every packer of the standard library."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+
+def terminal_columns(usual: int = 80) -> int:
+    """COLUMNS where it is set, else the width of the terminal that is printed to, else the usual one."""
+    told = os.environ.get("COLUMNS", "")
+    if told.isdigit() and int(told) > 0:
+        return int(told)
+    try:
+        return os.get_terminal_size(sys.__stdout__.fileno()).columns or usual  # type: ignore[union-attr]
+    except (AttributeError, ValueError, OSError):  # closed, captured, or no terminal
+        return usual
