@@ -36,7 +36,7 @@ def parsed(text: str) -> dict[str, Any]:
 
 
 def _key(text: bytes) -> bytes:
-    """Length and two sums: our own tables, not an attacker's, are told apart."""
+    """Length and two checksums: enough for tables that we wrote ourselves."""
     return b"".join(n.to_bytes(4, "little") for n in (len(text), crc32(text), adler32(text)))
 
 

@@ -8,9 +8,9 @@ import sys
 
 def terminal_columns(usual: int = 80) -> int:
     """COLUMNS where it is set, else the width of the terminal that is printed to, else the usual one."""
-    told = os.environ.get("COLUMNS", "")
-    if told.isdigit() and int(told) > 0:
-        return int(told)
+    wanted = os.environ.get("COLUMNS", "")
+    if wanted.isdigit() and int(wanted) > 0:
+        return int(wanted)
     try:
         return os.get_terminal_size(sys.__stdout__.fileno()).columns or usual  # type: ignore[union-attr]
     except (AttributeError, ValueError, OSError):  # closed, captured, or no terminal
