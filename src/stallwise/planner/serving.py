@@ -14,15 +14,20 @@ from stallwise.physics.costs.serving_constants import spread
 from stallwise.physics.specs.deployment import ENGINES, Deployment
 from stallwise.physics.specs.hardware import Gpu
 from stallwise.physics.specs.model import Model
+from stallwise.units import Unit, show
 
 GROUPS = (1, 2, 4, 8)
 STAGES = (1, 2)
 RACK = 72  # GPUs that a GB200 or GB300 rack joins by NVLink; elsewhere eight
 MOST_BATCH = 4096.0
+ALONE = 1e-3  # requests inside on average: whoever comes meets nobody
 BISECTIONS = 22  # a batch to a thousandth of a percent
 LATENCY_TOKENS = 100.0  # of an answer that a reader waits for: first token and these make one latency
 MOST_HEADROOM = 100.0
 NEAREST = 4  # cheaper layouts that are explained
+TOO_SLOW = "too slow"
+MISFIT = 1e3  # a target can be relaxed, the memory of a card cannot: what does not fit is farther off than what is late
+ALIKE = 0.01  # of a capacity: less than any prediction tells apart, and far inside the headroom
 MOST_PREFILL_LOAD = 0.9  # of the engine's time: beyond it the wait for prefill has no bound
 
 
@@ -127,6 +132,7 @@ class Refusal:
     replicas: int
     why: str  # the same words for all layouts that fail alike
     detail: str
+    off: float = math.inf  # times: what it has over what it should have
 
     @property
     def gpus(self) -> int:
@@ -161,6 +167,10 @@ SORTS: dict[str, Callable[[Option], tuple[float, ...]]] = {
 }
 
 
+def _s(seconds: float) -> str:
+    return show(seconds, Unit.SECOND)
+
+
 def _known(dollar: float | None) -> float:
     return math.inf if dollar is None else dollar
 
@@ -184,17 +194,34 @@ def size_service(question: Question) -> Sizing:
 
 
 def cheaper_than(found: list[Option], failed: list[Refusal], q: Question) -> tuple[Refusal, ...]:
-    """Why nothing below the first option will do: one replica less of it, and the nearest layouts that cost less."""
+    """Those that miss by least: one replica less of the first option, and layouts that cost less; of all where none holds."""
     if not found:
-        return tuple(sorted(failed, key=lambda f: -_cost(f))[:NEAREST])
+        return tuple(sorted(failed, key=lambda f: (f.off, _cost(f)))[:NEAREST])
     best = found[0]
     below = [f for f in failed if _cost(f) < _cost(best)]
     if best.replicas > 1:
-        fewer = best.replicas - 1
-        takes, needs = fewer * best.limit.rate_per_s, q.rate_per_s * (1 + q.headroom_share)
-        detail = f"takes {takes:.3g} requests a second within the target ({best.limited_by}); {needs:.3g} needed"
-        below.append(Refusal(best.deployment, fewer, "too slow", detail))
-    return tuple(sorted(below, key=lambda f: -_cost(f))[:NEAREST])
+        below.append(_one_fewer(best, q))
+    return tuple(sorted(below, key=lambda f: (f.off, -_cost(f)))[:NEAREST])
+
+
+def _one_fewer(best: Option, q: Question) -> Refusal:
+    """Why the first option with a replica less does not do, in numbers that differ as printed."""
+    fewer = best.replicas - 1
+    takes, needs = fewer * best.limit.rate_per_s, q.rate_per_s * (1 + q.headroom_share)
+    held = f"within the target ({best.limited_by})"
+    kept = f" with {q.headroom_share:.0%} of headroom" if q.headroom_share else ""
+    off = needs / takes
+    if off <= 1 + ALIKE:  # the mean request would hold: the simulated ones do not
+        detail = f"holds the mean request at {q.rate_per_s:.4g} requests a second, but too few of the simulated ones"
+    else:
+        detail = f"takes {takes:.4g} requests a second {held}; {needs:.4g} needed{kept}, {off - 1:.1%} more"
+    return Refusal(best.deployment, fewer, TOO_SLOW, detail, off)
+
+
+def replicas_for(q: Question, limit_per_s: float) -> int:
+    """As few as take the rate with its headroom; a hair less of headroom does not cost a replica, of the rate it does."""
+    wanted = q.rate_per_s * (1 + q.headroom_share) / limit_per_s
+    return max(math.ceil(wanted * (1 - ALIKE)), math.ceil(q.rate_per_s / limit_per_s))
 
 
 def _cost(what: Option | Refusal) -> float:
@@ -235,35 +262,43 @@ def _cut(plain: Deployment, size: int) -> Iterator[Deployment]:
 def fit(deployment: Deployment, q: Question) -> Option | Refusal:
     """The option this layout makes, or why it makes none."""
 
-    def no(why: str, detail: str) -> Refusal:
-        return Refusal(deployment, 1, why, detail)
+    def no(why: str, detail: str, off: float = math.inf) -> Refusal:
+        return Refusal(deployment, 1, why, detail, off)
 
     room = kv_room(deployment)
     if not room.fits:
         needs, has = room.weight_bytes / 1e9, (room.usable_bytes - room.reserved_bytes) / 1e9
-        return no("the weights do not fit", f"weights need {needs:.0f} GB of a card, {has:.0f} GB are there")
+        return no(
+            "the weights do not fit",
+            f"weights need {needs:.0f} GB of a card, {has:.0f} GB are there",
+            MISFIT * needs / max(has, 1e-9),
+        )
     curve = Curve(deployment, q, room)
     if curve.most < 1:
         return no(
-            "not one request fits the KV cache", f"{room.tokens:,.0f} tokens fit, one request has {q.isl + q.osl:,.0f}"
-        )
-    first = curve.at(1.0)
+            "not one request fits the KV cache", f"{room.tokens:,.0f} tokens fit, one request has {q.isl + q.osl:,.0f}",
+            MISFIT / max(curve.most, 1e-9),
+        )  # fmt: skip
+    first = curve.at(ALONE)
     if first.tpot_s > q.tpot_s:
         return no(
             "time per token is missed even by one request",
-            f"a token takes {first.tpot_s * 1e3:.0f} ms even alone, target {q.tpot_s * 1e3:.0f} ms",
+            f"a token takes {_s(first.tpot_s)} even alone, target {_s(q.tpot_s)}",
+            first.tpot_s / q.tpot_s,
         )
     if first.ttft_s > q.ttft_s:
         return no(
             "time to first token is missed even by one request",
-            f"the first token takes {first.ttft_s * 1e3:.0f} ms even alone, target {q.ttft_s * 1e3:.0f} ms",
+            f"the first token takes {_s(first.ttft_s)} even alone, target {_s(q.ttft_s)}",
+            first.ttft_s / q.ttft_s,
         )
     limit, why = curve.limit()
     if not limit.rate_per_s > 0:
         return no("the targets leave no rate at all", f"{why} at any rate")
-    replicas = math.ceil(q.rate_per_s * (1 + q.headroom_share) / limit.rate_per_s)
+    replicas = replicas_for(q, limit.rate_per_s)
     if replicas * deployment.ranks > q.max_gpus:
-        return no(f"more than {q.max_gpus} GPUs", f"{replicas * deployment.ranks} GPUs needed")
+        return no(f"more than {q.max_gpus} GPUs", f"{replicas * deployment.ranks} GPUs needed",
+                  replicas * deployment.ranks / q.max_gpus)  # fmt: skip
     return Option(deployment, replicas, curve.at_rate(q.rate_per_s / replicas), limit, curve.knee(), room, why)
 
 
@@ -283,7 +318,7 @@ class Curve:
         q = self.q
         tpot, ttft, _, _ = steady_times(
             self.engine.work, self.engine.k, isl=self.new, cached=q.isl - self.new, osl=q.osl, running=max(batch, 1.0),
-            concurrency=max(batch, 1.0), kv_read_bytes=self.kv_read_bytes, crowd_share=0.0, at_random=True,
+            concurrency=max(batch, 1.0), kv_read_bytes=self.kv_read_bytes, crowd_share=0.0, at_random=True, inside=batch,
         )  # fmt: skip
         rate = batch / (ttft + (q.osl - 1) * tpot)
         return Point(batch, rate, tpot, ttft, min(rate * self.prefill_s, 0.999))
@@ -292,8 +327,8 @@ class Curve:
         """The largest batch that holds the target, and what stops the next."""
         if self._holds(self.most):
             return self.at(self.most), "KV cache" if self.most < MOST_BATCH else "batch of 4096"
-        low, high = 1.0, self.most
-        for _ in range(BISECTIONS):
+        low, high = ALONE, self.most
+        for _ in range(2 * BISECTIONS):
             middle = math.sqrt(low * high)
             low, high = (middle, high) if self._holds(middle) else (low, middle)
         beyond = self.at(high)

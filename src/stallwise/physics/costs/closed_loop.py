@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from stallwise.errors import BadRequest
 from stallwise.physics.costs.inference import Engine, iteration_parts, larger
 from stallwise.physics.costs.kv_room import kv_room
@@ -71,13 +73,14 @@ class Operating:
 def steady_times(
     w: RankWork, k: Constants, *, isl: Any, osl: Any, running: Any, concurrency: Any, kv_read_bytes: Any,
     cached: Any = 0.0, crowd_share: Any = None, passing_share: Any = 1.0, at_random: bool = False,
-    decode_s: Any = None,
+    decode_s: Any = None, inside: Any = None,
 ) -> tuple[Any, Any, Any, Any]:  # fmt: skip
     """TPOT, TTFT, one decode iteration and one prefill, for floats or arrays. `isl` is what must be prefilled.
 
     `crowd_share`: of the others' prompts, how many stand before the mean request (None: as in the fitted closed loops);
     `passing_share`: how many pass by while it decodes; `at_random`: arrivals are, and queue for prefill as such.
-    `decode_s` replaces the decode iteration (speculation).
+    `decode_s` replaces the decode iteration (speculation); `inside`: the mean number in the service, which may be below
+    one (None: all of `concurrency`).
     """
     context = isl + cached + osl / 2
     alone = running / w.dp / w.pp  # pipeline stages work on as many parts of the batch
@@ -103,11 +106,25 @@ def steady_times(
     tpot = token + k.contention * passing * passing_share * others / osl
     wait = (concurrency / running - 1) * osl * tpot * RESTART_SHARE
     crowd = (k.burst if crowd_share is None else crowd_share) * side_by_side * others
-    ttft = k.first_token_s + decode / 2 + k.prefill_factor * lone + crowd + wait
+    met = 1.0 if inside is None else np.minimum(inside, 1.0)  # chance that an iteration is under way
+    ttft = k.first_token_s + met * decode / 2 + k.prefill_factor * lone + crowd + wait
     if at_random:
-        load = min(running * side_by_side / (osl * tpot), FULLEST)
+        stay = ttft + np.maximum(osl - 1, 0.0) * tpot  # of a request that meets nobody in prefill
+        load = np.minimum(prefill_load(side_by_side, stay, concurrency if inside is None else inside), FULLEST)
         ttft = ttft + side_by_side * load / (2 * (1 - load))  # one server, one length of job: Pollaczek-Khinchine
     return tpot, ttft, decode, prefill
+
+
+def prefill_load(job_s: Any, stay_s: Any, inside: Any) -> Any:
+    """The share of the time in which a prompt is worked on, with so many requests inside on average.
+
+    Little's law, inside = rate x (stay + wait), with the wait of a random queue for jobs of one length: a quadratic
+    equation in rate x job. An all but empty service has all but no load, however long its prompts are.
+    """
+    half = stay_s + job_s * inside
+    wide = 2 * stay_s - job_s
+    root = np.sqrt(np.maximum(half**2 - 2 * job_s * inside * wide, 0.0))
+    return 2 * job_s * inside / (half + root)
 
 
 def closed_loop(engine: Engine, isl: float, osl: float, concurrency: float) -> Operating:
