@@ -32,7 +32,7 @@ def test_every_option_holds_the_target_with_its_headroom() -> None:
     assert answer.options and answer.tried == len(answer.options) + sum(answer.refused.values())
     for o in answer.options:
         assert o.now.tpot_s <= 0.04 and o.now.ttft_s <= 0.5
-        assert o.headroom_share >= 0.089  # 10% asked for; 1% of a capacity is less than any prediction tells apart
+        assert o.headroom_share >= 0.089  # 10% asked for; 1% of a capacity is less than any prediction resolves
         assert o.now.rate_per_s * o.replicas == pytest.approx(16.0, rel=1e-3)
         assert o.room.fits and o.now.batch <= o.room.requests(2300)
     prices = [o.dollar_per_hour for o in answer.options]

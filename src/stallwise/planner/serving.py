@@ -27,7 +27,7 @@ MOST_HEADROOM = 100.0
 NEAREST = 4  # cheaper layouts that are explained
 TOO_SLOW = "too slow"
 MISFIT = 1e3  # a target can be relaxed, the memory of a card cannot: what does not fit is farther off than what is late
-ALIKE = 0.01  # of a capacity: less than any prediction tells apart, and far inside the headroom
+ALIKE = 0.01  # of a capacity: less than any prediction resolves, and far inside the headroom
 MOST_PREFILL_LOAD = 0.9  # of the engine's time: beyond it the wait for prefill has no bound
 
 
