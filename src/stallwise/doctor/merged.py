@@ -33,7 +33,7 @@ Event = dict[str, Any]
 def merged_events(diagnosis: Diagnosis, paths: Sequence[str]) -> Iterator[Event]:
     """Every event of every rank, one after the other; nothing is held."""
     evidence = diagnosis.evidence
-    tables = [t for t in evidence.table(KIND) if not t.meta.get("laid_out")]
+    tables = [t for t in evidence.table(KIND) if not t.meta.get("laid_out") and not t.meta.get("traced")]
     if tables:
         for table in tables:
             yield from _of_table(table, evidence)

@@ -1,7 +1,9 @@
 """The operation table: what every worker of a job did, step by step, whatever program recorded it.
 
 A worker is one pipeline stage of one data-parallel replica; ranks of one tensor-parallel group run in lock step and count as one.
-A `Table` of KIND has these columns, and in its meta `labels` (names as recorded) and `works` (the kind of work of each label).
+A `Table` of KIND has these columns, and in its meta `labels` (names as recorded) and `works` (the kind of work of each label). `rank`
+stands for replica and stage where those are unknown; `host` counts the names in meta `hosts`, or meta `host` is that of the file.
+In meta, `laid_out` says that no moments are known, `traced` that the table is of one rank whose stage only its peers tell.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from stallwise.evidence.operations import INTEGERS, KIND, PASSES, UNKNOWN, Work
 from stallwise.evidence.reading import Cell, Rows
 from stallwise.late import np
 from stallwise.readers._cells import seconds_in
-from stallwise.readers._operation_names import rank_in_file, roles, work_of
+from stallwise.readers._operation_names import names_a_host, rank_in_file, roles, work_of
 from stallwise.readers.records.plain_rows import plain_words
 
 if TYPE_CHECKING:
@@ -37,15 +37,32 @@ def operations_in(rows: Rows, file: str) -> Table | None:
         found["rank"] = np.full(len(rows), own, np.int64)
     if not (found.keys() & set(PLACES)) or not (found.keys() & {"step", "microbatch"}) or len(rows) < MIN_ROWS:
         return None
+    hosts: list[str] = []
+    for cells in [rows.cells[at] for at, title in enumerate(titles) if names_a_host(title)][:1]:
+        found["host"], hosts = _coded(cells)
     bare = [_UNIT.sub("", title) for title in titles]
     kind = next(
         (at for at, t in enumerate(bare) if t in KINDS and any(isinstance(c, str) for c in rows.cells[at])), None
     )
     length = next((at for at, t in enumerate(bare) if t in LENGTHS), None)
     if kind is not None and length is not None:
-        return _long(rows, file, found, kind, next((at for at, t in enumerate(bare) if t in STARTS), None), length)
+        start = next((at for at, t in enumerate(bare) if t in STARTS), None)
+        return _with_hosts(_long(rows, file, found, kind, start, length), hosts)
     parts = [at for at, t in enumerate(titles) if t not in roles() and _is_part(rows.columns[at], rows.cells[at])]
-    return _wide(rows, file, found, parts) if parts else None
+    return _with_hosts(_wide(rows, file, found, parts), hosts) if parts else None
+
+
+def _coded(cells: Sequence[Cell]) -> tuple[NDArray[np.int64], list[str]]:
+    """Names as numbers; a number names a host, too."""
+    words = [f"{c:g}" if isinstance(c, float) else str(c) if c is not None else "" for c in cells]
+    names = {word: at for at, word in enumerate(dict.fromkeys(w for w in words if w))}
+    return np.array([names.get(w, UNKNOWN) for w in words], np.int64), list(names)
+
+
+def _with_hosts(table: Table, hosts: list[str]) -> Table:
+    if hosts:
+        table.meta["hosts"] = hosts
+    return table
 
 
 def _is_part(title: str, cells: Sequence[Cell]) -> bool:
@@ -97,13 +114,18 @@ def _table(
 
 
 def of_step_parts(
-    file: str, ranks: NDArray[np.int64], steps: NDArray[np.int64], labels: list[str], seconds: NDArray[np.float64]
-) -> Table:
-    """Parts of a step that lines of a log time, (line, part)."""
+    file: str, ranks: NDArray[np.int64], steps: NDArray[np.int64], labels: list[str], seconds: NDArray[np.float64],
+    hosts: Sequence[str | None] = (),
+) -> Table:  # fmt: skip
+    """Parts of a step that lines of a log time, (line, part); of each line the host, where known."""
     count = len(labels)
     found = {"rank": np.repeat(ranks, count), "step": np.repeat(steps, count)}
+    codes, names = _coded(list(hosts))
+    if names:
+        found["host"] = np.repeat(codes, count)
     begin = np.cumsum(seconds, axis=1) - seconds
-    return _table(file, found, list(range(count)) * len(ranks), labels, begin.ravel(), seconds.ravel(), laid_out=True)
+    places = list(range(count)) * len(ranks)
+    return _with_hosts(_table(file, found, places, labels, begin.ravel(), seconds.ravel(), laid_out=True), names)
 
 
 def _whole(cells: Sequence[Cell]) -> bool:

@@ -43,6 +43,17 @@ def places_in(text: str) -> dict[str, int]:
     return found
 
 
+def host_in(text: str) -> str | None:
+    """The host that a process or thread is named after: "node 3, PP rank 2"."""
+    found = re.search(document(TABLE)["host"]["match"], text, re.IGNORECASE)
+    return found[1] if found else None
+
+
+def names_a_host(title: str) -> bool:
+    """Whether a column holds hosts."""
+    return title in document(TABLE)["host"]["columns"]
+
+
 def rank_in_file(name: str) -> int | None:
     """The rank that a file is named after."""
     found = patterns("trace")["rank_in_name"].search(re.split(r"[/\\!]", name)[-1])

@@ -72,7 +72,8 @@ def read(artifact: Artifact) -> Iterator[Item]:
             continue
         scale = np.array([_scale(keys[at].key, keys[at].unit) or 1.0 for at in parts])
         names = [keys[at].key for at in parts]
-        yield of_step_parts(artifact.name, ranks, steps.astype(np.int64), names, found.values[:, parts] * scale)
+        hosts = [speakers.line(at).node for at in found.lines]
+        yield of_step_parts(artifact.name, ranks, steps.astype(np.int64), names, found.values[:, parts] * scale, hosts)
     yield from _timers(artifact)
 
 

@@ -64,7 +64,7 @@ def collective_rows(timeline: Timeline) -> CollectiveRows | None:
     issued = np.where(launch >= 0, timeline.start_s[np.maximum(launch, 0)], timeline.start_s[rows])
     described = [_described(timeline, int(r), int(around)) for r, around in zip(rows, ranges, strict=True)]
     windows = find_windows(view)
-    step = _steps(windows, issued)
+    step = step_numbers(windows, issued)
     group = _groups(timeline, rows, described)
     start, end = timeline.start_s[rows], timeline.end_s[rows]
     other = _other_work(timeline, rows) if len(device) else Spans.of([], [])
@@ -194,14 +194,22 @@ def _groups(timeline: Timeline, rows: NDArray[np.intp], described: list[_Describ
     if any(d.group for d in described):
         return [d.group or "?" for d in described]
     if not timeline.lanes[timeline.lane[rows[0]]].on_device:
-        return ["0"] * len(rows)  # a pool of threads serves one group
+        return [_unnamed_group(timeline)] * len(rows)
     order: dict[int, int] = {}
     return [f"stream {order.setdefault(code, len(order))}" for code in timeline.lane[rows].tolist()]
 
 
-def _members(timeline: Timeline, group: list[str], described: list[_Described]) -> dict[str, tuple[int, ...]]:
-    found = {name: d.ranks for name, d in zip(group, described, strict=True) if d.ranks}
+def _unnamed_group(timeline: Timeline) -> str:
+    """A pool of threads serves one group; where the rank is in several, calls match those of ranks in the same ones alone."""
+    world = timeline.distributed.get("world_size")
+    parts = {ranks for ranks in configured_groups(timeline).values() if 1 < len(ranks) != world}
+    return f"one of {len(parts)}: {sorted(parts)}"[:64] if parts else "0"
+
+
+def configured_groups(timeline: Timeline) -> dict[str, tuple[int, ...]]:
+    """Ranks of the process groups that the job has set up, as far as this rank is in them."""
     config = timeline.distributed.get("pg_config")
+    found: dict[str, tuple[int, ...]] = {}
     for entry in config if isinstance(config, list) else []:
         if isinstance(entry, dict) and isinstance(entry.get("ranks"), list):
             ranks = tuple(r for r in entry["ranks"] if isinstance(r, int))
@@ -210,7 +218,12 @@ def _members(timeline: Timeline, group: list[str], described: list[_Described]) 
     return found
 
 
-def _steps(windows: Windows, issued: Floats) -> NDArray[np.int64]:
+def _members(timeline: Timeline, group: list[str], described: list[_Described]) -> dict[str, tuple[int, ...]]:
+    found = {name: d.ranks for name, d in zip(group, described, strict=True) if d.ranks}
+    return {**configured_groups(timeline), **found}
+
+
+def step_numbers(windows: Windows, issued: Floats) -> NDArray[np.int64]:
     """The number of the step in which each was asked for, as the marks count; NO_STEP without marks."""
     if windows.unit == "window":
         return np.full(len(issued), NO_STEP, np.int64)

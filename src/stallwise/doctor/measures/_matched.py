@@ -48,7 +48,7 @@ class Matched:
 
 def match(tables: list[Table]) -> Matched | None:
     """Matches by group, step and order; None when fewer than two ranks share anything."""
-    chosen, left_out = _one_per_rank(tables)
+    chosen, left_out = one_per_rank(tables)
     if len(chosen) < 2:
         return None
     codes: dict[str, int] = {}
@@ -91,7 +91,7 @@ def _rank(table: Table) -> int:
     return table.scope.rank
 
 
-def _one_per_rank(tables: list[Table]) -> tuple[list[Table], list[Table]]:
+def one_per_rank(tables: list[Table]) -> tuple[list[Table], list[Table]]:
     """Of several files of one rank the one whose steps most others share."""
     numbered = sorted((t for t in tables if t.scope.rank is not None), key=lambda t: (_rank(t), str(t.source)))
     steps: dict[int, int] = {}

@@ -40,7 +40,8 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
     if len(stage_times) >= 2:
         yield from _stage_facts({int(s): t for s, t in stage_times.items()}, evidence.all(stated.STAGE_TIME)[0].source)
         return
-    yield from _from_traces(evidence.table(COLLECTIVES), step_time_s(evidence))
+    replayed = evidence.get(w.WORKERS) is not None
+    yield from _from_traces(evidence.table(COLLECTIVES), step_time_s(evidence), replayed=replayed)
 
 
 def _from_table(table: Table, axis: str) -> Iterator[tuple[int, float]]:
@@ -89,9 +90,15 @@ class _Rank:
     table: Table
 
 
-def _from_traces(tables: list[Table], answer_step_s: float) -> Iterator[Item]:
+def _from_traces(tables: list[Table], answer_step_s: float, *, replayed: bool) -> Iterator[Item]:
+    """Of a job that was replayed stage by stage only the hand-offs are left to tell."""
     ranks = [found for table in tables if table.scope.rank is not None and (found := _one(table)) is not None]
     if len(ranks) < 2:
+        return
+    if replayed:
+        source = Source(f"{len(ranks)} ranks", "their hand-offs")
+        yield Fact(q.P2P_TIME, float(np.median([r.moving_s for r in ranks])), source)
+        yield Fact(q.P2P_COUNT, float(np.median([r.hand_offs for r in ranks])), source)
         return
     stages = _stages(ranks)
     if len(stages) < 2:

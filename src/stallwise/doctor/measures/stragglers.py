@@ -14,6 +14,7 @@ from stallwise.doctor.measures.clocks import TABLE as MATCHED
 from stallwise.doctor.measures.collectives import KERNEL_TABLE
 from stallwise.doctor.measures.collectives import TABLE as COLLECTIVES
 from stallwise.evidence.catalog import distributed as q
+from stallwise.evidence.catalog import workers as w
 from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import WHOLE, Fact, Scope, Source, Table
 from stallwise.evidence.quantity import Quantity
@@ -27,7 +28,9 @@ Floats = NDArray[np.float64]
 
 
 def from_evidence(evidence: Evidence) -> Iterator[Item]:
-    """Facts of the whole job."""
+    """Facts of the whole job; where all its operations were replayed, that has told who is late."""
+    if evidence.get(w.WORKERS) is not None:
+        return
     for table in evidence.table(MATCHED)[:1]:
         yield from _judge(evidence, table)
 

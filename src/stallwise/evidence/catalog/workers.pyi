@@ -7,6 +7,7 @@ SLOWEST_SHARE: Quantity
 LAST_STAGE_SHARE: Quantity
 REPLAY_ERROR: Quantity
 WORKER_FACTOR: Quantity
+WORKER_HOST: Quantity
 STAGE_COST: Quantity
 STAGE_BALANCED: Quantity
 STAGE_LAYERS: Quantity

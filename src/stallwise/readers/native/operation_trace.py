@@ -18,7 +18,7 @@ from stallwise.evidence.blocks import Blocks
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Note, Source, Table
 from stallwise.evidence.operations import KIND, UNKNOWN, Work
-from stallwise.readers._operation_names import places_in, roles, work_of
+from stallwise.readers._operation_names import host_in, places_in, rank_in_file, roles, work_of
 from stallwise.readers.native.torch_trace import is_chrome_trace, is_of_xla
 from stallwise.readers.records.trace_split import Split
 
@@ -184,33 +184,43 @@ class _Columns:
         if not keep.all():
             label, track, start, length, *args = (x[keep] for x in (label, track, start, length, *args))
         columns: dict[str, Any] = {"label": label, "start_s": start * MICROSECOND, "duration_s": length * MICROSECOND}
-        by_track = self._places()
+        by_track, hosts = self._places()
         for role in ("replica", "stage", "tensor", "rank"):
             columns[role] = np.array([p.get(role, UNKNOWN) for p in by_track], np.int32)[track]
+        if hosts:
+            columns["host"] = np.array([p["host"] for p in by_track], np.int32)[track]
         for at, key in enumerate(self.keys):
             role = roles()[key]
             values = args[at]
             columns[role] = np.where(values >= 0, values, columns[role]) if role in columns else values
+        placed = (columns["replica"] >= 0) & (columns["stage"] >= 0)
+        own = rank_in_file(source.file)  # the number of a process is no rank where events say their place
+        by_number = np.array(["numbered" in p for p in by_track])[track]
+        columns["rank"] = np.where(placed & by_number, UNKNOWN if own is None else own, columns["rank"])
         for role in ("step", "microbatch", "chunk", "order"):
             columns.setdefault(role, np.full(len(label), UNKNOWN, np.int32))
         columns = {name: values if values.dtype.kind == "f" else _small(values) for name, values in columns.items()}
         names = sorted(self._labels, key=lambda n: self._labels[n])
-        return Table(KIND, columns, source, meta={"labels": names, "works": [int(work_of(n)) for n in names]})
+        meta = {"labels": names, "works": [int(work_of(n)) for n in names], "hosts": hosts}
+        return Table(KIND, columns, source, meta=meta)
 
-    def _places(self) -> list[dict[str, int]]:
-        """The ranks of each track: by the names of thread and process, and a process without such a name by its number."""
-        found = []
+    def _places(self) -> tuple[list[dict[str, int]], list[str]]:
+        """Ranks and host of each track: by the names of thread and process; of a process without such a name by its number."""
+        found, hosts = [], dict[str, int]()
         for pid, tid in self._tracks:
-            place = places_in(self._names.get((pid, None), "")) | places_in(self._names.get((pid, tid), ""))
+            process, thread = self._names.get((pid, None), ""), self._names.get((pid, tid), "")
+            place = places_in(process) | places_in(thread)
+            host = host_in(thread) or host_in(process)
+            place["host"] = hosts.setdefault(host, len(hosts)) if host else UNKNOWN
             if "replica" not in place and "rank" not in place:
                 number = int(pid) if isinstance(pid, int) or str(pid).isdigit() else None
                 place |= (
-                    {"replica" if "stage" in place else "rank": number}
+                    {"replica" if "stage" in place else "rank": number, "numbered": 1}
                     if number is not None
                     else places_in(f"{pid} {tid}")
                 )
             found.append(place)
-        return found
+        return found, list(hosts)
 
 
 def _small(values: NDArray[Any]) -> NDArray[Any]:

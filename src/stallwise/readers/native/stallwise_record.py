@@ -13,7 +13,9 @@ from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog import job, run, stages
 from stallwise.evidence.catalog.distributed import WORLD_SIZE
 from stallwise.evidence.evidence import Item
-from stallwise.evidence.fact import Fact, Note, Scope, Series, Source
+from stallwise.evidence.fact import Fact, Note, Scope, Series, Source, Table
+from stallwise.evidence.operations import Work
+from stallwise.readers._operation_columns import of_step_parts
 from stallwise.readers._stack_lines import lines_table
 from stallwise.readers.native._sampled_stacks import sampled_stacks
 from stallwise.readers.records.rank_record import COLLECTION, PARTS, STAGES, RankRecord, parse
@@ -23,6 +25,10 @@ CAPTURE = "stallwise record --light -- python train.py"
 EXCLUSIVE = True
 FIRST_LINE = re.compile(rb'^\s*\{"k":"(run|step|gpu|mark|window|frames|samples)",')
 
+OPERATIONS = {
+    "batch_wait": Work.INPUT, "h2d": Work.OTHER, "forward": Work.FORWARD, "backward": Work.BACKWARD, "replay": Work.COMPUTE,
+    "gradient_sync": Work.GRADIENT_SYNC, "optimizer": Work.OPTIMIZER, "checkpoint": Work.CHECKPOINT, "evaluation": Work.OTHER,
+}  # fmt: skip
 PROCESS = re.compile(r"\.pid-(\d+)\.jsonl$")
 FEWEST_UNTRACED = 5  # steps: fewer give no median worth the name
 FEWEST_SAMPLES = 20
@@ -77,6 +83,8 @@ def read(artifact: Artifact) -> Iterator[Item]:
         if values.any():
             yield Series(stages.STAGE_OF[name], x, values, source, scope)
     yield Series(stages.SIDE, x, record.side(), source, scope)
+    if record.world > 1 and scope.run is None:
+        yield _operations(record, artifact.name)
     for name in record.spans_of_the_user():
         at = replace(scope, group=name)
         yield Series(stages.USER_SPAN, x, record.span(name), source, at)
@@ -93,6 +101,19 @@ def read(artifact: Artifact) -> Iterator[Item]:
         at = replace(scope, step=step)
         yield Fact(stages.HANG_SILENCE, silence_s, source, at)
         yield Fact(stages.HANG_STACK, text, source, at)
+
+
+def _operations(record: RankRecord, file: str) -> Table:
+    """Stages of every step as rows of the operation table, to be compared with those of the other ranks."""
+    parts = {name: record.stage(name) for name in OPERATIONS}
+    known = {name: values for name, values in parts.items() if values.any()}
+    steps = np.array(record.step, np.int64)
+    ranks = np.full(len(steps), record.rank, np.int64)
+    hosts = [record.host or None] * len(steps)
+    seconds = np.stack([*known.values()], axis=1) if known else np.zeros((len(steps), 0))
+    table = of_step_parts(file, ranks, steps, list(known), seconds, hosts)
+    table.meta["works"] = [int(OPERATIONS[name]) for name in known]
+    return table
 
 
 def _process(name: str) -> str | None:

@@ -7,16 +7,23 @@ whose outliers are the network's). Slowdown, and the shares of it that the slowe
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
-from stallwise.evidence.operations import COMMUNICATION
+from stallwise.evidence.operations import COMMUNICATION, PASSES
 from stallwise.physics.sim.job.grid import Bools, Floats
 from stallwise.physics.sim.job.replay import Job
 
 SLOWEST_SHARE = 0.03  # of the workers, as the study counts them
+MOST_SETS = 64  # hosts or microbatches that are replayed one by one
+MOST_WORKERS = 8
+MOST_ENTRIES = 4_000_000  # operations times replicas times steps: beyond, a replay of each microbatch takes too long
 MOST_REPLICAS = 256  # replays by replica; beyond, neighbours are taken together
+
+Workers: TypeAlias = "list[tuple[int, int]]"  # place of the replica, and stage
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +51,9 @@ class Attribution:
     slowest_workers: list[tuple[int, int]]  # (place of the replica, stage): a thirtieth of all, slowest first
     slowest: Share
     ideal_work_s: Floats  # of each operation
+    by_host: list[Share]
+    by_microbatch: list[Share]
+    by_worker: list[Share]  # of the slowest, in their order
 
     @property
     def lost_s(self) -> float:
@@ -95,8 +105,8 @@ def ideal_work(job: Job) -> Floats:
     return found
 
 
-def attribute(job: Job) -> Attribution:
-    """Slowdown and its shares."""
+def attribute(job: Job, hosts: Mapping[str, Workers] | None = None) -> Attribution:
+    """Slowdown and its shares; by host where workers are known by theirs."""
     what_if, grid = WhatIf(job), job.grid
     everything = list(range(len(grid.operations)))
     kinds = sorted({o.label for o in grid.operations})
@@ -112,13 +122,21 @@ def attribute(job: Job) -> Attribution:
     count = -(-round(grid.workers * SLOWEST_SHARE * 100) // 100)
     order = np.argsort(-score, axis=None, kind="stable")[: max(count, 1)]
     workers = [(int(at) // len(grid.stages), grid.stages[int(at) % len(grid.stages)]) for at in order]
+    known = hosts if hosts is not None and 1 < len(hosts) <= MOST_SETS else {}
+    numbers: dict[int, list[int]] = {}
+    for i in grid.where(*PASSES):
+        numbers.setdefault(grid.operations[i].number, []).append(i)
+    few = numbers if 1 < len(numbers) <= MOST_SETS and job.work_s.size <= MOST_ENTRIES else {}
     return Attribution(
-        what_if.step_s, what_if.ideal_s, by_kind, by_stage, by_replica, workers, _together(what_if, workers, of_stage),
-        what_if.ideal,
+        what_if.step_s, what_if.ideal_s, by_kind, by_stage, by_replica, workers,
+        _together(what_if, "slowest workers", workers, of_stage), what_if.ideal,
+        [_together(what_if, name, mine, of_stage) for name, mine in known.items()],
+        [what_if.share(str(n), few[n]) for n in sorted(few)],
+        [_together(what_if, "", [one], of_stage) for one in workers[:MOST_WORKERS]],
     )  # fmt: skip
 
 
-def _together(what_if: WhatIf, workers: list[tuple[int, int]], of_stage: dict[int, list[int]]) -> Share:
+def _together(what_if: WhatIf, name: str, workers: Workers, of_stage: dict[int, list[int]]) -> Share:
     """Some workers at once."""
     job = what_if.job
     work, lead = job.work_s.copy(), job.lead_s.copy()
@@ -127,6 +145,4 @@ def _together(what_if: WhatIf, workers: list[tuple[int, int]], of_stage: dict[in
         mine = of_stage[stage]
         work[mine, replica], lead[mine, replica] = what_if.ideal_whole[mine, replica], 0.0
         added[mine, replica] = job.work_s[mine, replica]
-    return Share(
-        "slowest workers", job.step_s(added, what_if.none) - what_if.ideal_s, what_if.step_s - job.step_s(work, lead)
-    )
+    return Share(name, job.step_s(added, what_if.none) - what_if.ideal_s, what_if.step_s - job.step_s(work, lead))

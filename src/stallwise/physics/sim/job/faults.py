@@ -103,7 +103,9 @@ def _against_peers(total: Floats) -> Floats:
     """Each replica over the mean of the quicker half, step by step."""
     mean = np.nanmean(total, axis=1)
     quick = np.argsort(mean, kind="stable")[: -(-len(mean) // 2)]
-    return np.asarray(total / np.nanmean(total[quick], axis=0))
+    here = np.isfinite(total[quick])
+    peers = np.where(here, total[quick], 0.0).sum(axis=0) / np.maximum(here.sum(axis=0), 1)
+    return np.asarray(total / np.where(peers > 0, peers, np.nan))
 
 
 def _against_stages(job: Job, mine: list[int]) -> Floats:
