@@ -72,7 +72,7 @@ class JobFacts:
         yield from pictures(self.job, found, self.source)
 
     def of_fault(self, fault: Fault, *, faithful: bool) -> Iterator[Item]:
-        """What is told of one fault."""
+        """The facts of one fault."""
         yield from _OF_KIND[fault.kind](self, fault, faithful)
 
     def name(self, replica: int, stage: int) -> str:

@@ -129,7 +129,7 @@ def _connected(edges: Iterable[tuple[int, int]]) -> list[set[int]]:
 
 
 def _by_groups(by_rank: Mapping[int, Table], first: Mapping[int, float]) -> list[set[int]] | None:
-    """Nobody names the other side: the groups whose ranks begin furthest apart are the pipelines."""
+    """Nobody names the other side: the groups whose ranks begin at the most different times are the pipelines."""
     everyone = set(by_rank)
     groups = {frozenset(g) for t in by_rank.values() for g in t.meta["groups"] if len(g) > 1}
     families: dict[int, list[frozenset[int]]] = {}
@@ -144,14 +144,14 @@ def _by_groups(by_rank: Mapping[int, Table], first: Mapping[int, float]) -> list
     if not whole:
         return [everyone] if not groups else None
 
-    def apart(family: list[frozenset[int]]) -> float:
+    def distance_s(family: list[frozenset[int]]) -> float:
         return min(
             float(np.ptp([first[r] for r in g if r in first])) / max(len(g) - 1, 1)
             for g in family
             if len(g & everyone) > 1
         )
 
-    return [set(g) for g in max(whole, key=apart)]
+    return [set(g) for g in max(whole, key=distance_s)]
 
 
 def _ordered(parts: list[set[int]], first: Mapping[int, float]) -> Pipelines | None:

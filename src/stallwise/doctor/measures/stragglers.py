@@ -28,7 +28,7 @@ Floats = NDArray[np.float64]
 
 
 def from_evidence(evidence: Evidence) -> Iterator[Item]:
-    """Facts of the whole job; where all its operations were replayed, that has told who is late."""
+    """Facts of the whole job; where all its operations were replayed, that says who is late."""
     if evidence.get(w.WORKERS) is not None:
         return
     for table in evidence.table(MATCHED)[:1]:
