@@ -145,3 +145,15 @@ def _worth(words: list[str]) -> float:
             whole, part = (whole + (part or 1)) * _LARGE[word], 0.0
         joined = word == "and"
     return whole + part + (float(f"0.{decimals}") if decimals else 0.0)
+
+_WITH_UNIT = re.compile(r"(?<![\w.])([-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)\s*([%µ°A-Za-z/]*(?:\s?/\s?[A-Za-z]+)?)")
+
+
+def numbers(text: str) -> list[tuple[object, float]]:
+    """Values in SI with what they measure; a bare number measures nothing and equals any."""
+    found: list[tuple[object, float]] = []
+    for match in _WITH_UNIT.finditer(spelled(text.replace("×", "x"))):
+        value, unit = float(match[1]), match[2].strip(".,")
+        known = readings_of(unit) if unit else ()
+        found += [(measured, value * factor) for measured, factor in known] or [(None, value)]
+    return found

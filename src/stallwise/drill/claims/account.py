@@ -1,0 +1,94 @@
+"""What an incident knows about the accounts people give of it: ideas, remedies in their order, traps, numbers, follow-ups, hints."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from stallwise.drill.claims.reader import Idea, idea_of
+from stallwise.tables import parsed
+from stallwise.units import Unit
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A number that may rightly be said of the incident."""
+
+    says: str
+    value: float
+    unit: Unit
+
+
+@dataclass(frozen=True, slots=True)
+class Challenge:
+    """What the interviewer asks back, with its exact answer."""
+
+    ask: str
+    value: float
+    unit: Unit
+    within: float
+    why: str
+    when: str = ""  # words of the account that call for this one; without them it is for everybody
+
+    def accepts(self, value: float) -> bool:
+        """Within its factor."""
+        return value > 0 and 1 / self.within <= value / self.value <= self.within
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """Everything an account is weighed against."""
+
+    cause: Idea
+    mechanisms: tuple[Idea, ...]
+    fixes: tuple[tuple[int, Idea], ...]  # with their rank; 1 comes first, 0 is a check that may stand before any of them
+    wrong_fixes: tuple[Idea, ...]
+    traps: tuple[Idea, ...]
+    boring: tuple[Idea, ...]
+    exotic: tuple[Idea, ...]
+    quantities: tuple[Quantity, ...]
+    challenges: tuple[Challenge, ...]
+    hints: tuple[str, ...]
+
+    @property
+    def checks(self) -> frozenset[str]:
+        """Names of what is looked at, not done."""
+        return frozenset(idea.name for rank, idea in self.fixes if rank == 0)
+
+    @property
+    def actions(self) -> dict[str, Idea]:
+        """Everything that can be done, by name."""
+        return {i.name: i for i in (*(f for _, f in self.fixes), *self.wrong_fixes, *self.traps)}
+
+
+@cache
+def classic(number: int) -> Mapping[str, Any]:
+    """The table of a classic scenario."""
+    place = files("stallwise.drill.scenarios.classic") / f"{number}.toml"
+    return parsed(place.read_text(encoding="utf-8"))
+
+
+def account_of(row: Mapping[str, Any]) -> Account:
+    """From a table."""
+    return Account(
+        _ideas(row, "cause_idea")[0],
+        _ideas(row, "mechanism"),
+        tuple((f["rank"], idea) for f, idea in zip(row["fix"], _ideas(row, "fix"), strict=True)),
+        _ideas(row, "wrongfix"),
+        _ideas(row, "trap"),
+        _ideas(row, "boring"),
+        _ideas(row, "exotic"),
+        tuple(Quantity(q["says"], q["value"], Unit(q["unit"])) for q in row["quantity"]),
+        tuple(
+            Challenge(c["ask"], c["value"], Unit(c["unit"]), c["within"], c["why"], c.get("when", ""))
+            for c in row["challenge"]
+        ),
+        tuple(h["says"] for h in row.get("hint", ())),
+    )
+
+
+def _ideas(row: Mapping[str, Any], kind: str) -> tuple[Idea, ...]:
+    return tuple(idea_of(f"{kind}{n}", i["says"], i["lines"]) for n, i in enumerate(row.get(kind, ())))
