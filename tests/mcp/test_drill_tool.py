@@ -9,6 +9,11 @@ import pytest
 from stallwise.errors import BadRequest
 from stallwise.surfaces.mcp.tools import Tools
 
+ACCOUNT = (
+    "The stages are unequal, since the last one takes 46 ms against 24 and all others wait for it; the formula assumes equal stages. "
+    "I would move layers off the last stage first, then tune the virtual stages. No rank lags, so a straggler is less likely."
+)
+
 
 def test_a_round_is_played_and_its_transcript_handed_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
@@ -16,14 +21,14 @@ def test_a_round_is_played_and_its_transcript_handed_out(tmp_path: Path, monkeyp
     assert len(tools.drill("list", "", "")["incidents"]) == 9
     opened = tools.drill("start", "8", "")
     session = opened["session"]
-    assert "stage_time" in tools.drill("reply", session, "per-stage timings")["says"]
+    shown = tools.drill("reply", session, "per-stage timings")
+    assert "opened: timers.log" in shown["says"] and "forward-compute" in shown["papers"][0]["text"]
     with pytest.raises(BadRequest):
         tools.drill("transcript", session, "")
-    asked = tools.drill("reply", session, "commit")
-    line = 1 + asked["form"]["lines"].index("one pipeline stage is slower than the rest")
-    asked = tools.drill("reply", session, f"{line} 90%")
+    tools.drill("reply", session, "commit")
+    asked = tools.drill("reply", session, ACCOUNT)
     while not asked["over"]:
         asked = tools.drill("reply", session, "skip")
     told = tools.drill("transcript", session, "")
-    assert told["planted"]["cause"] == "pipeline-stage-imbalance" and len(told["rubric"]) == 5
-    assert told["grades"]["parts"][1]["points"] > 25 and told["grades"]["level"] == "pass"
+    assert told["planted"]["cause"] == "pipeline-stage-imbalance" and len(told["rubric"]["fixes"]) == 4
+    assert told["grades"]["marks"]["cause"]["mark"] == "strong" and told["grades"]["level"] == "pass"

@@ -1,15 +1,19 @@
-"""One card from question to mark: prose first, then the exact check, then the learner ticks what the prose held."""
+"""One card from question to mark: said in the learner's own words, then the exact check, then how sure.
+
+The words are read back as ideas found and missing, and move no mark: a wrong sentence holds the same words as a right one.
+"""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
 
-from stallwise.drill.commitments import NOTHING, ticked
+from stallwise.drill.claims.reader import Idea, claims_in, is_prose
 from stallwise.drill.deck import Card
-from stallwise.drill.hints import not_found
+from stallwise.drill.lines_chosen import NOTHING, how_sure
 
-STAGES = ("prose", "check", "ticks", "over")
+STAGES = ("prose", "again", "check", "sure", "over")
+VERY_SURE = 0.8  # a right answer that was believed is known; one that was guessed comes back sooner
 
 
 @dataclass(slots=True)
@@ -20,7 +24,7 @@ class CardReview:
     seed: int = 0
     prose: str = ""
     right: bool = False
-    ticks: tuple[bool, ...] = ()
+    sure: float | None = None
     stage: str = "prose"
 
     @property
@@ -33,41 +37,59 @@ class CardReview:
         """What is put to the learner now."""
         if self.stage == "prose":
             return self.card.ask
-        if self.stage == "check":
-            return self.card.check.question(self.seed)
-        listed = "\n".join(f"  {n}. {idea}" for n, idea in enumerate(self.ideas, start=1))
-        missing = self.hints()
-        hint = f"\n(a text check did not find: {', '.join(missing)}; a hint, not a mark)" if missing else ""
-        return f"A good answer says this. Which of it did you say? (1 3, all, none){hint}\n{listed}"
+        if self.stage == "again":
+            return "I could not read an answer in that. Once more, in a whole sentence? (or: skip)"
+        if self.stage == "sure":
+            return "How sure are you? (like 80%, or: skip)"
+        return self.card.check.question(self.seed)
 
-    def hints(self) -> tuple[str, ...]:
-        """Ideas whose words the text check did not find unnegated; nothing where nothing was written."""
-        return tuple(idea[0] for idea in self.card.must if not_found(self.prose, idea)) if self.prose else ()
+    def _read(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Ideas of the answer that the prose affirms, and those that it only denies."""
+        if not is_prose(self.prose):
+            return (), ()
+        wanted = [Idea(words[0], words[0], (("|".join(f"{w}*" for w in words),),)) for words in self.card.must]
+        claims = claims_in(self.prose, wanted)
+        said = {c.idea for c in claims if not c.denied}
+        denied = {c.idea for c in claims} - said
+        return tuple(i.name for i in wanted if i.name in said), tuple(i.name for i in wanted if i.name in denied)
+
+    @property
+    def said(self) -> tuple[str, ...]:
+        """Ideas that were read from the prose."""
+        return self._read()[0]
 
     def answer(self, text: str) -> str:
         """One answer; what it was taken for. Raises where it cannot be understood."""
-        if self.stage == "prose":
-            self.prose = "" if text.strip().lower() in NOTHING else text.strip()
-            self.stage = "check"
+        if self.stage in ("prose", "again"):
+            first, given = self.stage == "prose", "" if text.strip().lower() in NOTHING else text.strip()
+            self.prose = f"{self.prose} {given}".strip()
+            self.stage = "again" if first and given and not is_prose(given) else "check"
             return ""
         if self.stage == "check":
             self.right = text.strip().lower() not in NOTHING and self.card.check.is_right(text, self.seed)
-            self.stage = "ticks" if self.right and self.prose else "over"
-            verdict = f"{'right' if self.right else 'no'}: {self.card.check.answer}"
-            return verdict if self.stage == "ticks" else "\n".join([verdict, "", *self.ideas])
-        self.ticks = ticked(text, len(self.ideas))
+            self.stage = "over" if text.strip().lower() in NOTHING else "sure"
+            return "" if self.stage == "sure" else self._reveal()
+        self.sure = None if text.strip().lower() in NOTHING else how_sure(text)
         self.stage = "over"
-        return f"{sum(self.ticks)} of {len(self.ideas)} ticked"
+        return self._reveal()
+
+    def _reveal(self) -> str:
+        said, denied = self._read()
+        lines = [f"{'right' if self.right else 'no'}: {self.card.check.answer}"]
+        if self.prose:
+            missing = [words[0] for words in self.card.must if words[0] not in (*said, *denied)]
+            lines += [f"not found in your words: {', '.join(missing)}"] if missing else []
+            lines += [f"denied in your words: {', '.join(denied)}"] if denied else []
+        return "\n".join([*lines, "", *self.ideas])
 
     @property
     def verdict(self) -> str:
-        """again, pass or strong: the exact check decides between the first two, the ticks only between the last two."""
+        """again, pass or strong: the exact check decides, and how sure a right answer was."""
         if not self.right:
             return "again"
-        return "strong" if self.ticks and all(self.ticks) else "pass"
+        return "strong" if self.sure is not None and self.sure >= VERY_SURE else "pass"
 
     @property
     def share(self) -> float:
-        """For the record: what was right and told."""
-        ticked = sum(self.ticks) / len(self.ticks) if self.ticks else 0.0
-        return (0.5 + 0.5 * ticked) if self.right else 0.0
+        """For the record: one less the quadratic loss of what was believed; without it, right or wrong."""
+        return float(self.right) if self.sure is None else 1.0 - (self.sure - self.right) ** 2

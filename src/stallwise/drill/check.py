@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from stallwise.drill.artifacts.rng import Rng
-from stallwise.drill.commitments import lines_meant, one_line
+from stallwise.drill.lines_chosen import lines_meant, one_line
 from stallwise.drill.quantity import typed
 from stallwise.errors import BadRequest
 from stallwise.units import Unit, example, show

@@ -1,4 +1,4 @@
-"""Question cards: written ones by topic, each with an exact check and the ideas that a told answer holds."""
+"""Question cards: written ones by topic, each with an exact check and the ideas that an answer in words holds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LEVELS = ("easy", "medium", "hard", "scenario")
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """One question with its answer. `check` is graded; `must` holds words of the ideas, for hints on the prose only."""
+    """One question with its answer. `check` is graded; `must` holds words of the ideas, which are read from the prose."""
 
     id: str
     topic: str
@@ -50,6 +50,11 @@ def all_cards() -> tuple[Card, ...]:
                 for entry in document["card"]
             ]
     return tuple(found)
+
+
+def asking(number: int) -> tuple[Card, ...]:
+    """Cards on one question about large systems, by its number."""
+    return tuple(c for c in all_cards() if f"llm:{number}" in c.covers)
 
 
 def topics() -> tuple[str, ...]:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import json
 import shlex
 import subprocess
-from dataclasses import asdict
 from typing import Any
 
 from stallwise.drill.cause_profiles import cause_profiles
-from stallwise.drill.commitments import STAGES
 from stallwise.drill.requests import artifacts
-from stallwise.drill.round import Round
+from stallwise.drill.round import STAGES, Round
+from stallwise.drill.rubric import WORDS
 from stallwise.errors import BadRequest
 
 SCHEMA = "stallwise.drill/1"
@@ -21,7 +20,7 @@ MOST_CHARACTERS = 4000
 
 def transcript(played: Round) -> dict[str, Any]:
     """All that was said, the rubric and the exact grades; nothing in it asks the examiner for a mark."""
-    result, case = played.score(), played.incident
+    done, case, known = played.result(), played.incident, played.account
     return {
         "schema": SCHEMA,
         "seed": case.seed,
@@ -37,13 +36,21 @@ def transcript(played: Round) -> dict[str, Any]:
             if e.kind in (*STAGES, "think", "ask", "calc")
         ],
         "menu": {k: artifacts()[k].minutes for k in played.menu},
-        "decisive": {"ask": case.number.ask, "value": case.number.value, "unit": case.number.unit.value},
-        "rubric": [{"about": i.about, "idea": i.text} for i in played.ideas],
+        "challenge": {
+            "ask": played.challenge.number.ask,
+            "value": played.challenge.number.value,
+            "unit": played.challenge.number.unit.value,
+        },
+        "rubric": {
+            "cause": known.cause.says,
+            "mechanisms": [i.says for i in known.mechanisms],
+            "fixes": [{"rank": rank, "says": i.says} for rank, i in known.fixes],
+            "traps": [i.says for i in known.traps],
+        },
         "grades": {
-            "level": result.word,
-            "points": round(result.points, 1),
-            "parts": [asdict(p) for p in result.parts],
-            "trap": result.trap,
+            "level": done.word,
+            "points": done.points,
+            "marks": {name: {"mark": WORDS[m.level], "why": m.why} for name, m in done.marks.items()},
         },
         "asks": "Comment on the prose and the reasoning, for the learner. The grades are exact and stay as they are.",
     }

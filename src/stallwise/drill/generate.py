@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Callable
 from functools import cache
-from importlib.resources import files
 
 from stallwise.doctor.catalogue import families
-from stallwise.drill.answer_form import WEIGHED
 from stallwise.drill.artifacts import background, gpu_state
 from stallwise.drill.artifacts.rng import Rng
 from stallwise.drill.artifacts.training import smooth_loss
 from stallwise.drill.cause_profiles import cause_profiles
-from stallwise.drill.incident import READ_OFF, Decisive, Exhibit, Incident, Plot, exhibit
+from stallwise.drill.claims.account import account_of, classic
+from stallwise.drill.incident import CLASSICS, Exhibit, Incident, Plot, exhibit
 from stallwise.drill.scenarios import authors
+from stallwise.drill.scenarios._classic_papers import papers_of
+from stallwise.drill.suspects import WEIGHED
 from stallwise.errors import BadRequest
-from stallwise.units import Unit
 
-CLASSICS = 8
 NEVER_DISAGREES = ("changes", "note", "kernel-log", "host-profile")
 
 
@@ -56,6 +54,7 @@ def incident_of(seed: int, cause: str, plot: Plot, rng: Rng) -> Incident:
         plot.number,
         plot.also,
         source=plot.source,
+        accepted=(cause,),
         rumoured_cause=rumoured,
     )
 
@@ -77,21 +76,18 @@ def _background(rng: Rng, have: set[str], gpu_use: int, rumoured: str) -> list[E
 
 
 def _classic(number: int) -> Incident:
-    folder = files("stallwise.drill.scenarios") / "data"
-    classic = tomllib.loads((folder / "classics.toml").read_text(encoding="utf-8"))[str(number)]
-    case, deciding = ((folder / f"{number}_{part}.toml").read_bytes() for part in ("case", "deciding"))
-    all_exhibits = (Exhibit("case", "case.toml", case, False), Exhibit(classic["artifact"], classic["file"], deciding))
-    cause, rng, asked = classic["cause"], Rng(number), classic["number"]
-    more = _background(rng, {p.kind for p in all_exhibits}, 99, cause_profiles()[classic["blamed"]].says)
-    decisive = Decisive(asked["ask"], asked["value"], Unit(asked["unit"]), asked.get("within", READ_OFF))
+    row, rng = classic(number), Rng(number)
+    papers = papers_of(number, rng)
+    more = _background(rng, {p.kind for p in papers}, 99, cause_profiles()[row["blamed"]].says)
+    asked = account_of(row).challenges[-1].number
     return Incident(
         number,
-        cause,
-        families()[cause],
-        classic["setup"],
-        (*all_exhibits, *more),
-        decisive,
-        (),
-        classic["title"],
-        rumoured_cause=classic["blamed"],
+        row["cause"],
+        families()[row["cause"]],
+        row["setup"],
+        (*papers, *more),
+        asked,
+        title=row["title"],
+        accepted=tuple(row["accepted"]),
+        rumoured_cause=row["blamed"],
     )

@@ -16,6 +16,7 @@ from stallwise.units import Unit, show
 READ_OFF = 1.10  # papers carry noise of a few percent and people round to two digits
 WORKED_OUT = 1.20  # two such numbers divided or added
 EXACT = 1.0  # ranks, codes, counts
+CLASSICS = 8  # seeds 1 to 8 are the classic scenarios
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,7 @@ class Incident:
     also: tuple[str, ...] = ()
     title: str = ""
     source: str = ""
+    accepted: tuple[str, ...] = ()  # causes that the papers allow as well as the first, itself among them
     rumoured_cause: str = ""  # the cause that a colleague's note names without grounds
 
     @property

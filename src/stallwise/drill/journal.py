@@ -16,7 +16,7 @@ from stallwise.errors import UnreadableInput
 class Event:
     """Something that happened; `at_s` is time of play, pauses not counted."""
 
-    kind: str  # start, think, ask, calc, committing, the stages of `commitments`, undo, pause, resume, score, examiner
+    kind: str  # start, think, ask, calc, note, hint, committing, the stages of a round, pause, resume, score, examiner
     text: str
     at_s: float
 
@@ -81,7 +81,9 @@ class Played:
     points: float
     minutes: int
     played_s: float
-    headings: dict[str, float]
+    dimensions: dict[str, int]  # 0 missing, 1 pass, 2 strong
+    sure: float | None
+    right: bool
 
 
 def finished() -> list[Played]:
@@ -90,7 +92,7 @@ def finished() -> list[Played]:
     for path in sorted(folder().glob("*.jsonl"), key=lambda p: p.stat().st_mtime):
         events = Journal(path).events()
         given = next((json.loads(e.text) for e in reversed(events) if e.kind == "score"), None)
-        if given is None or events[0].kind != "start" or "points" not in given:
+        if given is None or events[0].kind != "start" or "dimensions" not in given:
             continue
         rounds.append(
             Played(
@@ -99,7 +101,9 @@ def finished() -> list[Played]:
                 float(given["points"]),
                 int(given["minutes"]),
                 events[-1].at_s,
-                given["headings"],
+                given["dimensions"],
+                given["sure"],
+                given["right"],
             )
         )
     return rounds

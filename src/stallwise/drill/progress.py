@@ -93,6 +93,11 @@ class Progress:
         """How often an item was answered."""
         return int(self._db.execute("SELECT COUNT(*) FROM review WHERE item = ?", (item,)).fetchone()[0])
 
+    def passed(self, item: str) -> bool:
+        """Whether it was answered right the last time."""
+        row = self._db.execute("SELECT verdict FROM review WHERE item = ? ORDER BY id DESC LIMIT 1", (item,)).fetchone()
+        return row is not None and row[0] != "again"
+
     def by_topic(self) -> dict[str, dict[str, float]]:
         """Items seen, reviews, and the share of right answers at the last time each was asked."""
         rows = self._db.execute(
@@ -106,12 +111,11 @@ class Progress:
         )
         return {t: {"items": float(n), "reviews": float(r), "known_share": float(last[t])} for t, n, r in rows}
 
-    def known(self) -> int:
-        """Items answered right the last time."""
-        query = (
-            "SELECT COUNT(*) FROM review WHERE verdict != 'again' AND id IN (SELECT MAX(id) FROM review GROUP BY item)"
-        )
-        return int(self._db.execute(query).fetchone()[0])
+    def known(self, items: Iterable[str] | None = None) -> int:
+        """Items answered right the last time; of these, where they are given."""
+        query = "SELECT item FROM review WHERE verdict != 'again' AND id IN (SELECT MAX(id) FROM review GROUP BY item)"
+        right = {row[0] for row in self._db.execute(query)}
+        return len(right if items is None else right & set(items))
 
     def export(self) -> dict[str, Any]:
         """Everything, as plain containers."""

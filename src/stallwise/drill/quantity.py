@@ -146,6 +146,7 @@ def _worth(words: list[str]) -> float:
         joined = word == "and"
     return whole + part + (float(f"0.{decimals}") if decimals else 0.0)
 
+
 _WITH_UNIT = re.compile(r"(?<![\w.])([-+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?)\s*([%µ°A-Za-z/]*(?:\s?/\s?[A-Za-z]+)?)")
 
 

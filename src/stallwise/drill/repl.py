@@ -1,38 +1,52 @@
-"""A round in words: one line in, one answer out. The terminal and agents both talk to this."""
+"""A round in words: one line in, one answer out. The terminal, the page and agents all talk to this."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from stallwise.drill.cause_profiles import cause_profiles
-from stallwise.drill.debrief import contradicted, hints
+from stallwise.drill.claims.weigh import NUMBERS
 from stallwise.drill.digest import digest
 from stallwise.drill.incident import planted_finding
 from stallwise.drill.quantity import BARE
 from stallwise.drill.requests import artifacts
 from stallwise.drill.requests import meant as artifact_meant
 from stallwise.drill.round import HARD_STOP_S, TARGET_S, Handed, Round
-from stallwise.drill.scoring import Score
+from stallwise.drill.rubric import DIMENSIONS, WORDS, Result
 from stallwise.errors import StallwiseError
 from stallwise.units import example
 
 HELP = (
     "ask WHAT      a number of the menu, or your own words: 'can I see nvidia-smi', 'logs of the slow rank', 'what changed'\n"
-    "think TEXT    a hypothesis, for the record; its time is shown\n"
+    "think TEXT    a hypothesis; the first one stops the rubric's clock\n"
+    "note TEXT     for yourself\n"
+    "hint          help that costs a point\n"
     "calc WORK     arithmetic with units and the catalogue: 70e9*2 / h100.bandwidth\n"
-    "commit        no more papers: the questions come one by one, an answer is final, 'skip' leaves one out\n"
-    "undo          takes the cause back right after it, where it was misunderstood\n"
+    "commit        no more papers: say what it is and what you would do; 'skip' leaves a question out\n"
     "menu, time, pause, resume, help, quit"
 )
-BESIDE = ("calc", "undo", "pause", "resume", "time", "help", "quit")  # commands that are heard between two questions
-ALONE = ("time", "menu", "undo", "pause", "resume", "help", "quit")
+BESIDE = ("calc", "note", "pause", "resume", "time", "help", "quit")  # commands that are heard between two questions
+ALONE = ("time", "menu", "hint", "pause", "resume", "help", "quit")
 MOST_CHARACTERS_OF_A_LINE = 2  # "c" is the third line while questions are asked, not a command
 _VERBS = {
     "think": "think", "hypothesis": "think", "t": "think", "ask": "ask", "show": "ask", "see": "ask", "a": "ask", "calc": "calc",
-    "c": "calc", "undo": "undo", "commit": "commit", "answer": "commit", "ready": "commit", "cause": "commit", "menu": "menu",
-    "pause": "pause",
-    "resume": "resume", "time": "time", "help": "help", "?": "help", "quit": "quit", "exit": "quit",
+    "c": "calc", "note": "note", "hint": "hint", "commit": "commit", "answer": "commit", "ready": "commit", "menu": "menu",
+    "pause": "pause", "resume": "resume", "time": "time", "help": "help", "?": "help", "quit": "quit", "exit": "quit",
 }  # fmt: skip
+_LOST = (
+    "i do not know where to start",
+    "i don't know where to start",
+    "what should i look at",
+    "where do i start",
+    "help me",
+    "i am stuck",
+    "i'm stuck",
+)
+# Where the account lacks it, what is asked back once.
+_ASKED_BACK = {
+    "cause": "I could not read a cause. Say in a sentence what it is and how it comes about, or pick the nearest:",
+    "fixes": "I could not read what you would do. What first, what then, and why in this order?",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +55,7 @@ class Answer:
 
     says: str
     over: bool = False
+    beside_sheet: str = ""  # the same where the marks are shown beside it
     leave: bool = False
 
 
@@ -50,7 +65,7 @@ def opening(played: Round) -> str:
     return (
         f"Incident {played.incident.seed}{title}\n\n{played.incident.setup}\n\n{menu(played)}\n\n"
         f"Target {TARGET_S / 60:.0f} minutes on the clock, hard stop {HARD_STOP_S / 60:.0f}. "
-        "The best play is the one paper that settles it. "
+        "Ask for what tells your suspects apart, not for everything. "
         "'help' lists the commands."
     )
 
@@ -65,35 +80,24 @@ def menu(played: Round) -> str:
 
 
 def question(played: Round) -> str:
-    """What is asked now, with its choices."""
-    stage, form = played.stage, played.form
-    if stage == "cause":
-        lines = [cause_profiles()[c].says for c in form.causes]
-        how = "(3 80%, or 3 70%; 5 20%; what is left means: something else)"
-        return f"Which cause costs most, and how sure are you? {how}\n{_listed(lines)}"
-    if stage == "second":
-        return "Is there a second, smaller fault? (a number of the same list, or none)"
-    if stage == "number":
-        number = played.incident.number
-        unit = "" if number.unit in BARE else f" (with its unit, like {example(number.unit)})"
-        return f"{number.ask}{unit}"
-    if stage == "fixes":
-        asked = "What do you do, most valuable first? Leave out what does not help here. (2 1)"
-        return f"{asked}\n{_listed([c.text for c in form.fixes])}"
-    if stage == "falsifier":
-        return f"Which observation would prove that diagnosis wrong?\n{_listed([c.text for c in form.refuters])}"
-    if stage == "not-first":
-        return f"Which of these must not be done first?\n{_listed([c.text for c in form.first_moves])}"
+    """What is asked now."""
+    stage = played.stage
     if stage == "tell":
-        return "Tell it as you would tell a colleague, in any order and any words (one line; skip to leave it out)."
-    if stage == "ticks":
-        found = hints(played.ideas, played.commitments.debrief)
-        hint = (
-            f"\n(a text check did not find: {', '.join(found)}; that is a hint, not a mark)"
-            if played.commitments.debrief and found
-            else ""
+        return (
+            "Tell it as you would tell a colleague, in whole sentences: what it is and how you know, with numbers; "
+            "what it is not and why; what you would do first, and then."
         )
-        return f"A good account holds these. Which did you say? (1 3, all, none){hint}\n{_listed([i.text for i in played.ideas])}"
+    if stage == "again":
+        listed = _listed([cause_profiles()[c].says for c in played.suspects])
+        asked = [_ASKED_BACK[name] for name in played.unread]
+        return "\n".join([*asked[:1], *([listed] if "cause" in played.unread else []), *asked[1:]])
+    if stage == "sure":
+        return "How sure are you of that cause? (like 80%)"
+    if stage == "challenge":
+        number = played.challenge.number
+        unit = "" if number.unit in BARE else f" (with its unit, like {example(number.unit)})"
+        given = played.weighed.numbers
+        return f"{f'You committed to numbers ({given.why.removeprefix(NUMBERS)}). ' if given.level else ''}{number.ask}{unit}"
     return ""
 
 
@@ -102,12 +106,14 @@ def handle(played: Round, line: str) -> Answer:
     word, _, rest = line.strip().partition(" ")
     verb = _VERBS.get(word.lower().rstrip(":"), "")
     verb = "" if rest.strip() and verb in ALONE else verb  # "time by stage" is a request
-    committing = any(e.kind in ("cause", "committing") for e in played.events)
+    committing = played.committing
     try:
         if played.over:
             return Answer("this round is over; start another: stallwise drill round", over=True)
         if committing and (len(word) < MOST_CHARACTERS_OF_A_LINE or verb not in BESIDE):
             return _commit(played, rest if verb == "commit" else line)
+        if any(words in line.lower() for words in _LOST):
+            return _act(played, "hint", "")
         if not verb and line.strip() and (artifact_meant(line) or line.strip()[0].isdigit()):
             return Answer(_artifacts(played, line))
         if not verb:
@@ -129,9 +135,11 @@ def _act(played: Round, verb: str, rest: str) -> Answer:
         return Answer(played.calc(rest))
     if verb == "menu":
         return Answer(menu(played))
-    if verb == "undo":
-        played.undo()
-        return Answer(f"taken back\n\n{question(played)}")
+    if verb == "note":
+        played.note(rest)
+        return Answer("noted")
+    if verb == "hint":
+        return Answer(f"{played.hint()} (a point for the hint)")
     if verb == "commit":
         if rest:
             return _commit(played, rest)
@@ -156,38 +164,20 @@ def _act(played: Round, verb: str, rest: str) -> Answer:
 def _commit(played: Round, text: str) -> Answer:
     stage = played.commit(text)
     taken = taken_as(played, stage)
-    if played.stage == "ticks" and not played.commitments.debrief:
-        played.commit("none")
     if played.over:
-        return Answer(f"{taken}\n\n{verdict(played)}", over=True)
+        return Answer(f"{taken}\n\n{verdict(played)}", over=True, beside_sheet=f"{taken}\n\n{told(played)}")
     return Answer(f"{taken}\n\n{question(played)}")
 
 
 def taken_as(played: Round, stage: str) -> str:
     """How an answer was understood."""
-    commitments, form = played.commitments, played.form
-    if stage == "cause":
-        given = "; ".join(f"{cause_profiles()[c].says} ({c}) {p:.0%}" for c, p in commitments.cause.items())
-        rest = 1 - sum(commitments.cause.values())
-        other = f"; something else {rest:.0%}" if given and rest > 0.005 else ""
-        return f"taken: {given or 'nothing'}{other} ('undo' if that is not what you meant)"
-    if stage == "second":
-        return f"taken: {commitments.second or ('nothing said' if commitments.second is None else 'no second fault')}"
-    if stage == "number":
-        return f"taken: {'nothing' if commitments.number is None else f'{commitments.number:g} {played.incident.number.unit.value}'}"
-    if stage == "fixes":
-        return "taken: " + ("; ".join(form.fixes[n].text for n in commitments.fixes) or "nothing")
-    if stage == "falsifier":
-        return "taken: " + (
-            form.refuters[commitments.falsifier].text if commitments.falsifier is not None else "nothing"
-        )
-    if stage == "not-first":
-        return "taken: " + (
-            form.first_moves[commitments.not_first].text if commitments.not_first is not None else "nothing"
-        )
-    if stage == "tell":
-        return "noted"
-    return "ticked"
+    if stage in ("tell", "again"):
+        said = played.weighed.said
+        return "understood: " + "; ".join(said) if said else "understood: nothing that could be weighed"
+    if stage == "sure":
+        return "taken: nothing" if played.sure is None else f"taken: {played.sure:.0%}"
+    answered = {True: "right", False: "no", None: "left out"}[played.answered]
+    return f"{answered}: {played.challenge.why}"
 
 
 def _artifacts(played: Round, request: str) -> str:
@@ -213,38 +203,40 @@ def _cost(handed: Handed) -> str:
 
 
 def verdict(played: Round) -> str:
-    """The score with its reasons, what the next levels need, then the model answer."""
-    result = played.score()
-    played.keep("score", kept(played, result))
+    """The marks with their reasons, what a strong pass needs, then the model answer."""
+    done = played.result()
+    played.keep("score", kept(played, done))
     lines = [
-        f"{result.word.upper()}: {result.points:.0f} of 100, {result.minutes} minutes of papers, "
-        f"{clock(played.elapsed_s)} on the clock",
+        f"{done.word.upper()}: {done.points} of 12, {clock(played.elapsed_s)} on the clock, "
+        f"{played.minutes} minutes of papers",
         "",
     ]
-    for heading, (points, of) in result.by_heading().items():
-        lines.append(f"{heading:14} {points:5.1f} of {of}")
-        lines += [f"  {p.points:5.1f}/{p.of:<3d} {p.name}: {p.why}" for p in result.parts if p.heading == heading]
-    if result.trap:
-        lines += ["", f"Capped: your list begins with the trap of this incident: {result.trap}"]
-    for idea, tick in zip(played.ideas, played.commitments.ticks, strict=False):
-        against = contradicted(idea, played.commitments, played.incident, played.form) if tick else ""
-        if against:
-            lines.append(f"A tick that cannot stand ({idea.about}): {against}")
-    first = next((e.at_s for e in played.events if e.kind == "think"), None)
-    if first is not None:
-        lines.append(f"First hypothesis after {first:.0f} s (under 90 s is good, under 45 s very good; not graded).")
-    for level, missing in result.needs:
-        lines.append(f"For {level}: {'; '.join(missing) if missing else 'what the level before needs'}")
-    return "\n".join([*lines, "", "How it could be told:", *(f"  {line}" for line in narrated(played))])
+    lines += [f"{WORDS[m.level]:8} {DIMENSIONS[name]}: {m.why}" for name, m in done.marks.items()]
+    if done.hints:
+        lines.append(f"{-done.hints:+d}       hints")
+    if done.sure is not None:
+        lines.append(
+            f"You were {done.sure:.0%} sure and {'right' if done.right else 'wrong'}: quadratic loss {done.loss:.2f} (0 is best)"
+        )
+    if done.needs:
+        lines += ["", "For a strong pass:", *(f"  {need}" for need in done.needs)]
+    return "\n".join([*lines, "", told(played)])
 
 
-def kept(played: Round, result: Score) -> dict[str, object]:
-    """The score as the journal keeps it."""
+def told(played: Round) -> str:
+    """The model answer under its heading."""
+    return "\n".join(["How it could be told:", *(f"  {line}" for line in narrated(played))])
+
+
+def kept(played: Round, done: Result) -> dict[str, object]:
+    """The result as the journal keeps it."""
     return {
-        "level": result.word,
-        "points": round(result.points, 1),
-        "minutes": result.minutes,
-        "headings": {h: round(p, 1) for h, (p, _) in result.by_heading().items()},
+        "level": done.word,
+        "points": done.points,
+        "minutes": played.minutes,
+        "dimensions": {name: m.level for name, m in done.marks.items()},
+        "sure": done.sure,
+        "right": done.right,
     }
 
 
@@ -253,7 +245,6 @@ def narrated(played: Round) -> list[str]:
     known, finding = cause_profiles()[played.incident.cause], planted_finding(played.incident)
     settles = " or ".join(artifacts()[k].what for k in played.incident.deciding)
     lines = [f"{played.incident.cause}: {known.says}; {settles} settles it"]
-    lines.append(f"{played.incident.number.ask} {played.incident.number.shown}")
     if finding is not None:
         lines += [finding.headline, *((finding.summary,) if finding.summary else ())]
         lines += [f"because {reason.text}" for reason in finding.because]

@@ -1,37 +1,36 @@
-"""A live round: papers bought with minutes, then commitments one by one; an answer that was given is final."""
+"""A live round: papers bought with minutes, an account in the player's own words, how sure, and a follow-up with an exact answer."""
 
 from __future__ import annotations
 
 import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from stallwise.drill.answer_form import AnswerForm, answer_form
 from stallwise.drill.calculator import calculate, shown
-from stallwise.drill.commitments import (
-    NOTHING,
-    STAGES,
-    Commitments,
-    lines_meant,
-    one_line,
-    probabilities,
-    second_fault,
-    ticked,
-)
-from stallwise.drill.debrief import Line, ideas
+from stallwise.drill.claims.account import Account, Challenge, challenge_for
+from stallwise.drill.claims.generic import account
+from stallwise.drill.claims.weigh import MISSING, PASS, Mark, Weighed, weigh
 from stallwise.drill.generate import incident
 from stallwise.drill.incident import Exhibit, Incident
 from stallwise.drill.journal import Event, Journal, folder
+from stallwise.drill.lines_chosen import NOTHING, how_sure
 from stallwise.drill.quantity import typed
 from stallwise.drill.requests import artifacts, meant
-from stallwise.drill.scoring import Score, score
+from stallwise.drill.rubric import Result, result
+from stallwise.drill.suspects import suspects
 from stallwise.errors import BadRequest, UnreadableInput
 
 TARGET_S = 15 * 60.0
 HARD_STOP_S = 20 * 60.0
+STAGES = (
+    "tell",
+    "again",
+    "sure",
+    "challenge",
+)  # what is asked after the papers; `again` only where something was not read
 ABSENT_MIN = 1  # minutes to find out that something does not exist
 _CLOCKLESS = ("start", "pause", "resume", "score", "examiner")
 
@@ -74,29 +73,77 @@ class Round:
 
     @property
     def stage(self) -> str:
-        """The next commitment; "" when all are given."""
-        return next((s for s in STAGES if s not in self._given), "")
+        """What is asked next; "" when all is answered."""
+        return next((s for s in STAGES if s not in self._given and (s != "again" or self._unread)), "")
 
     @property
     def _given(self) -> dict[str, Any]:
-        """Commitments by stage; the cause may have been taken back."""
-        found: dict[str, Any] = {}
-        for event in self.events:
-            if event.kind in STAGES:
-                found[event.kind] = json.loads(event.text)
-            elif event.kind == "undo":
-                found.pop("cause", None)
-        return found
+        return {e.kind: json.loads(e.text) for e in self.events if e.kind in STAGES}
 
     @property
     def over(self) -> bool:
-        """Everything is committed."""
+        """Everything is answered."""
         return not self.stage
 
     @property
-    def form(self) -> AnswerForm:
-        """The lists to choose from."""
-        return answer_form(self.incident)
+    def committing(self) -> bool:
+        """No more papers: what is typed answers the questions."""
+        return bool({e.kind for e in self.events} & {"committing", *STAGES})
+
+    @property
+    def account(self) -> Account:
+        """What accounts of this incident are weighed against."""
+        return account(self.incident)
+
+    @property
+    def said(self) -> str:
+        """The account, with what was added when asked back."""
+        given = self._given
+        return "\n".join(str(given[s]) for s in ("tell", "again") if given.get(s))
+
+    @property
+    def _unread(self) -> tuple[str, ...]:
+        told = self._given.get("tell")
+        return weigh(told, self.account).unread if told else ()
+
+    @property
+    def unread(self) -> tuple[str, ...]:
+        """What could not be read from the account: asked back once."""
+        return self._unread
+
+    @property
+    def weighed(self) -> Weighed:
+        """The account as it was understood; a suspect that was picked by its number gives the class, not the mechanism."""
+        done = weigh(self.said, self.account)
+        picked = re.match(r"\s*(\d)(?![\w%])", self._given.get("again") or "")
+        place = int(picked[1]) - 1 if picked else -1
+        if (
+            done.cause.level == MISSING
+            and 0 <= place < len(self.suspects)
+            and self.suspects[place] in self.incident.accepted
+        ):
+            return replace(done, cause=Mark(PASS, "the class was picked from the list; say the mechanism yourself"))
+        return done
+
+    @property
+    def suspects(self) -> tuple[str, ...]:
+        """The list that is shown where no cause could be read."""
+        return suspects(self.incident)
+
+    @property
+    def challenge(self) -> Challenge:
+        """The follow-up to what was said."""
+        return challenge_for(self.account, self.said)
+
+    @property
+    def first_s(self) -> float:
+        """When the first hypothesis was said."""
+        return next((e.at_s for e in self.events if e.kind in ("think", "tell")), self.elapsed_s)
+
+    @property
+    def hinted(self) -> int:
+        """Hints that were taken."""
+        return sum(e.kind == "hint" for e in self.events)
 
     @property
     def menu(self) -> tuple[str, ...]:
@@ -124,7 +171,7 @@ class Round:
 
     def ask(self, text: str) -> Handed:
         """Papers that the request means, by the number of the menu or in words; a second look costs nothing."""
-        if {e.kind for e in self.events} & {"cause", "committing"}:
+        if self.committing:
             raise BadRequest("you have committed: no more papers", hint="answer what is asked")
         request = _wanted(text, "what you want to see")
         kinds, absent, unknown = self._meant(request)
@@ -174,6 +221,18 @@ class Round:
         self._note("calc", f"{text} = {value!r}")
         return f"{text} = {shown(value)}"
 
+    def note(self, text: str) -> None:
+        """For the player's own eyes."""
+        self._note("note", _wanted(text, "what to note"))
+
+    def hint(self) -> str:
+        """The next hint; each costs a point."""
+        if self.hinted >= len(self.account.hints):
+            raise BadRequest("there are no more hints", hint="open a paper, or commit")
+        told = self.account.hints[self.hinted]
+        self._note("hint", told)
+        return told
+
     def keep_committing(self) -> None:
         """The player has seen enough: what is said from now on answers the questions."""
         self._note("committing", "")
@@ -184,55 +243,32 @@ class Round:
         if not stage:
             raise BadRequest("this round is over", hint="start another: stallwise drill round")
         nothing = _wanted(text, "an answer, or: skip").lower() in NOTHING
-        self._note(stage, json.dumps(None if nothing and stage != "ticks" else self._understood(stage, text)))
+        self._note(stage, json.dumps(None if nothing else self._understood(stage, text.strip())))
         return stage
 
-    def undo(self) -> None:
-        """Takes the cause back where it was misunderstood: right after it, before anything else is asked."""
-        if self.stage != "second":
-            raise BadRequest("only the cause can be taken back, right after it", hint="an answer is final")
-        self._note("undo", "")
-
     def _understood(self, stage: str, text: str) -> object:
-        if stage == "cause":
-            return probabilities(text, self.form.causes)
-        if stage == "second":
-            return second_fault(text, self.form.causes)
-        if stage == "number":
-            return typed(text, self.incident.number.unit)
-        if stage == "fixes":
-            return list(lines_meant(text, [c.text for c in self.form.fixes]))
-        if stage == "falsifier":
-            return one_line(text, [c.text for c in self.form.refuters])
-        if stage == "not-first":
-            return one_line(text, [c.text for c in self.form.first_moves])
-        if stage == "tell":
-            return text.strip()
-        return list(ticked(text, len(self.ideas)))
+        if stage == "sure":
+            return how_sure(text)
+        if stage == "challenge":
+            return typed(text, self.challenge.number.unit)
+        return text
 
     @property
-    def ideas(self) -> tuple[Line, ...]:
-        """The rubric of the prose."""
-        return ideas(self.incident, self.form)
+    def sure(self) -> float | None:
+        """The probability that was given."""
+        given: float | None = self._given.get("sure")
+        return given
 
     @property
-    def commitments(self) -> Commitments:
-        """What was committed so far."""
-        given = self._given
-        return Commitments(
-            cause=given.get("cause") or {},
-            second=given.get("second"),
-            number=given.get("number"),
-            fixes=tuple(given.get("fixes") or ()),
-            falsifier=given.get("falsifier"),
-            not_first=given.get("not-first"),
-            debrief=given.get("tell") or "",
-            ticks=tuple(given.get("ticks") or ()),
-        )
+    def answered(self) -> bool | None:
+        """Whether the follow-up was answered rightly; None where it was left out."""
+        value = self._given.get("challenge")
+        return None if value is None else self.challenge.number.accepts(value)
 
-    def score(self) -> Score:
-        """The grades as things stand."""
-        return score(self.incident, self.form, self.commitments, self.asked, self.lost_min, self.ideas)
+    def result(self) -> Result:
+        """The marks as things stand."""
+        done, asked = self.weighed, self.challenge
+        return result(self.incident, self.asked, self.first_s, done, self.answered, asked.why, self.hinted, self.sure)
 
     def pause(self) -> None:
         """Stops the clock."""

@@ -5,17 +5,22 @@ from __future__ import annotations
 import random
 import re
 import time
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from stallwise.drill.cause_profiles import cause_profiles
+from stallwise.drill.digest import digest
 from stallwise.drill.examiner import transcript
-from stallwise.drill.generate import CLASSICS, incident
-from stallwise.drill.journal import folder
+from stallwise.drill.generate import incident
+from stallwise.drill.incident import CLASSICS
+from stallwise.drill.journal import finished, folder
+from stallwise.drill.leaderboard import leaderboard
 from stallwise.drill.repl import Answer, handle, opening, question
 from stallwise.drill.requests import artifacts
-from stallwise.drill.round import Round, load
+from stallwise.drill.round import HARD_STOP_S, TARGET_S, Round, load
 from stallwise.drill.round import start as begin
+from stallwise.drill.rubric import DIMENSIONS, WORDS
 from stallwise.errors import BadRequest
 from stallwise.units import example
 
@@ -42,7 +47,16 @@ def start(name: str) -> dict[str, Any]:
 def reply(session: str, text: str) -> dict[str, Any]:
     """One line of the player's in this session."""
     played = _round(session)
-    return _shown(played, handle(played, text))
+    before = played.asked
+    answer = handle(played, text)
+    fresh = [e.file for kind in played.asked if kind not in before for e in played.incident.of(kind)]
+    # The papers themselves come beside the talk.
+    return _shown(played, replace(answer, says=f"opened: {', '.join(fresh)}") if fresh else answer)
+
+
+def rounds() -> dict[str, Any]:
+    """What the finished rounds add up to."""
+    return asdict(leaderboard(finished()))
 
 
 def examined(session: str) -> dict[str, Any]:
@@ -57,33 +71,46 @@ def _shown(played: Round, answer: Answer) -> dict[str, Any]:
     """What to show, and the form of what is asked now."""
     return {
         "session": played.journal.path.stem,
-        "says": answer.says,
+        "says": answer.beside_sheet or answer.says,
         "over": answer.over,
         "minutes": played.minutes,
+        "clock_s": round(played.elapsed_s),
+        "target_s": round(TARGET_S),
+        "stop_s": round(HARD_STOP_S),
+        "papers": _papers(played),
+        "notes": played.texts("think", "note"),
+        "sheet": _sheet(played),
         "form": None if answer.over else form(played),
     }
 
 
 def form(played: Round) -> dict[str, Any]:
-    """What can be answered now: papers to buy, lines to choose from, a number to type."""
-    committing = any(e.kind in ("cause", "committing") for e in played.events)
-    if not committing:
+    """What can be answered now: papers to buy, suspects to pick from, a probability or a number to type."""
+    if not played.committing:
         menu = [
             {"what": artifacts()[k].what, "minutes": artifacts()[k].minutes, "have": k in played.asked}
             for k in played.menu
         ]
         return {"stage": "papers", "menu": menu}
-    stage, choices = played.stage, played.form
-    lines = {
-        "cause": [cause_profiles()[c].says for c in choices.causes],
-        "second": [cause_profiles()[c].says for c in choices.causes],
-        "fixes": [c.text for c in choices.fixes],
-        "falsifier": [c.text for c in choices.refuters],
-        "not-first": [c.text for c in choices.first_moves],
-        "ticks": [i.text for i in played.ideas],
-    }.get(stage, [])
-    asked = question(played).split("\n", 1)[0]
-    return {"stage": stage, "ask": asked, "lines": lines, "like": example(played.incident.number.unit)}
+    stage = played.stage
+    pick = stage == "again" and "cause" in played.unread
+    lines = [cause_profiles()[c].says for c in played.suspects] if pick else []
+    like = example(played.challenge.number.unit) if stage == "challenge" else ""
+    return {"stage": stage, "ask": question(played).split("\n", 1)[0], "lines": lines, "like": like}
+
+
+def _papers(played: Round) -> list[dict[str, str]]:
+    """What was handed out so far, as it is shown; whole files lie in the folder of the round."""
+    return [{"file": e.file, "text": digest(e)} for kind in played.asked for e in played.incident.of(kind)]
+
+
+def _sheet(played: Round) -> dict[str, Any] | None:
+    """The result by dimension, once the round is over."""
+    if not played.over:
+        return None
+    done = played.result()
+    rows = [{"dimension": DIMENSIONS[name], "mark": WORDS[m.level], "why": m.why} for name, m in done.marks.items()]
+    return {"level": done.word, "points": done.points, "of": 12, "rows": rows}
 
 
 def _round(session: str) -> Round:

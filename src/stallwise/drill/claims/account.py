@@ -9,6 +9,8 @@ from importlib.resources import files
 from typing import Any
 
 from stallwise.drill.claims.reader import Idea, idea_of
+from stallwise.drill.incident import Decisive
+from stallwise.readers.text.groups import pattern_of, plain
 from stallwise.tables import parsed
 from stallwise.units import Unit
 
@@ -26,16 +28,9 @@ class Quantity:
 class Challenge:
     """What the interviewer asks back, with its exact answer."""
 
-    ask: str
-    value: float
-    unit: Unit
-    within: float
+    number: Decisive
     why: str
     when: str = ""  # words of the account that call for this one; without them it is for everybody
-
-    def accepts(self, value: float) -> bool:
-        """Within its factor."""
-        return value > 0 and 1 / self.within <= value / self.value <= self.within
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +39,9 @@ class Account:
 
     cause: Idea
     mechanisms: tuple[Idea, ...]
-    fixes: tuple[tuple[int, Idea], ...]  # with their rank; 1 comes first, 0 is a check that may stand before any of them
+    fixes: tuple[
+        tuple[int, Idea], ...
+    ]  # with their rank; 1 comes first, 0 is a check that may stand before any of them
     wrong_fixes: tuple[Idea, ...]
     traps: tuple[Idea, ...]
     boring: tuple[Idea, ...]
@@ -62,6 +59,13 @@ class Account:
     def actions(self) -> dict[str, Idea]:
         """Everything that can be done, by name."""
         return {i.name: i for i in (*(f for _, f in self.fixes), *self.wrong_fixes, *self.traps)}
+
+
+def challenge_for(account: Account, text: str) -> Challenge:
+    """The follow-up that fits what was said; else the one for everybody."""
+    said = plain(text)
+    fitting = (c for c in account.challenges if c.when and pattern_of(c.when).search(said))
+    return next(fitting, next(c for c in account.challenges if not c.when))
 
 
 @cache
@@ -83,7 +87,7 @@ def account_of(row: Mapping[str, Any]) -> Account:
         _ideas(row, "exotic"),
         tuple(Quantity(q["says"], q["value"], Unit(q["unit"])) for q in row["quantity"]),
         tuple(
-            Challenge(c["ask"], c["value"], Unit(c["unit"]), c["within"], c["why"], c.get("when", ""))
+            Challenge(Decisive(c["ask"], c["value"], Unit(c["unit"]), c["within"]), c["why"], c.get("when", ""))
             for c in row["challenge"]
         ),
         tuple(h["says"] for h in row.get("hint", ())),

@@ -13,10 +13,11 @@ from stallwise.readers.text.groups import pattern_of, plain
 from stallwise.tables import table
 
 WINDOW = 220  # letters within which all words of an idea must stand: two lines of prose
-JOINED = 0.1  # of the words: every fourth to third joins others in prose, every sixth in a plan of short orders, none in a list of terms
+JOINED = 0.1  # of the words: a third joins others in prose, a sixth in a plan of short orders, none in a list of terms
 LEAST_WORDS = 6  # below it nothing is said that could be weighed
 
 _SENTENCE = re.compile(r"(?<=[.!?;])(?:\s+|$)|\n+")
+_STEP = re.compile(_SENTENCE.pattern + r"|,?\s+(?:and\s+)?(?=(?:then|afterwards|after that|next|finally|later)\b)")
 _CLAUSE = re.compile(
     r"[;:](?!\d)|,(?=\s)|\.\s|\s[\u2013\u2014-]{1,2}\s|\u2192|\b(?:but|while|although|though|however|whereas|because|since|so|as|"
     r"which|unless|until)\b"
@@ -33,12 +34,17 @@ _DENIED_BEFORE = re.compile(
 )
 # What stands behind it and denies it.
 _DENIED_BEHIND = re.compile(
-    r"^(?:[^.;:]{0,70}?)(?:\b(?:is|are|was|were|has|have|can|could|would|does|do|should|must|need|needs|will|as)(?:\s+(?:not|no|never|"
-    r"hardly|also not|certainly not)\b|n't\b)|\bcannot\b|\b(?:is|are|be) (?:irrelevant|unaffected|unrelated|pointless|useless|fine|"
-    r"healthy|innocent|excluded|independent|moot|large enough|plenty|off the table|another)\b|\b(?:nothing to do with|solves? another|"
-    r"different problem|another problem|is useless|stays? (?:the same|either)|no lever|pointless|irrelevant|unaffected))"
+    r"^(?:[^.;:]{0,70}?)(?:\b(?:is|are|was|were|has|have|can|could|would|does|do|should|must|need|needs|will|as)\s+(?:not|no|"
+    r"never|hardly|also not|certainly not)\b|\b(?:ca|do|does|did|is|are|was|were|has|have|could|would|should|must|need|wo)n't\b|"
+    r"\bcannot\b|"
+    r"\b(?:is|are|be|as|seems?|looks?) (?:irrelevant|unaffected|unrelated|pointless|useless|fine|healthy|innocent|excluded|"
+    r"independent|moot|large enough|plenty|off the table|another|unlikely|less likely|improbable|ruled out|out of the question)\b|"
+    r"\b(?:nothing to do with|solves? another|different problem|another problem|stays? (?:the same|either)|no lever|pointless|"
+    r"irrelevant|unaffected))"
 )
-_ONLY = re.compile(r"\bnot only\b|\bnot just\b|\bno longer\b|\bno doubt\b|\bnothing but\b|\bnot (?:to|from) [\w ]{1,20}but\b")
+_ONLY = re.compile(
+    r"\bnot only\b|\bnot just\b|\bno longer\b|\bno doubt\b|\bnothing but\b|\bnot (?:to|from) [\w ]{1,20}but\b"
+)
 # What puts a statement after the others or in doubt.
 _DOUBTED = re.compile(
     r"\b(?:less likely|unlikely|lower prior|least likely|if that's not|if that is not|if it isn't|otherwise|as a fallback|only then|"
@@ -50,7 +56,7 @@ _DOUBTED = re.compile(
 _ORDER = re.compile(
     r"\b(?:i'd|i would|i'll|i will|we'd|we should|we would|should|let's|fix|fixes|remedy|remedies|cure|must|need to|needs to|want to|"
     r"plan|step one|action|order|start with|begin with)\b|"
-    r"^\W*(?:(?:first|then|next|second|afterwards|finally|so|and|after that|later|1|2|3|4|5)\b\W*)*(?:add|adopt|apply|ask|bring|build|buy|"
+    r"^\W*(?:(?:first|then|next|second|afterwards|finally|so|and|after that|later|[1-5])\b\W*)*(?:add|adopt|apply|ask|bring|build|buy|"
     r"calibrate|cap|change|check|choose|collect|compare|consider|cordon|cut|deploy|do|drain|drop|enable|even|evict|exclude|expand|"
     r"fall|find|force|get|give|go|have|hide|identify|increase|isolate|keep|kick|leave|let|limit|look|lower|make|measure|merge|move|"
     r"overlap|pack|pick|place|play|profile|pull|put|quarantine|raise|rank|rebalance|recalibrate|redistribute|redo|reduce|remove|"
@@ -97,13 +103,18 @@ def _spelled(group: str) -> str:
 def is_prose(text: str) -> bool:
     """Whether words are joined to statements; a list of terms claims nothing."""
     words = _WORD.findall(text)
-    return len(words) >= LEAST_WORDS and len(_JOINING.findall(text.lower().replace("\u2019", "'"))) >= JOINED * len(words)
+    return len(words) >= LEAST_WORDS and len(_JOINING.findall(text.lower().replace("\u2019", "'"))) >= JOINED * len(
+        words
+    )
 
 
-def claims_in(text: str, ideas: Sequence[Idea], across: bool = False) -> list[Claim]:
-    """Every claim, in the order of the text; an idea may be claimed more than once. `across`: its words may stand in two sentences."""
+def claims_in(text: str, ideas: Sequence[Idea], across: bool = False, steps: bool = False) -> list[Claim]:
+    """Every claim, in the order of the text; an idea may be claimed more than once.
+
+    `across`: its words may stand in two sentences; `steps`: in one step of a plan alone.
+    """
     found = []
-    parts = _sentences(text)
+    parts = _sentences(text, _STEP if steps else _SENTENCE)
     if across:
         parts += [(a, f"{one} ; {two}") for (a, one), (_, two) in pairwise(parts)]
     for at, sentence in parts:
@@ -116,24 +127,30 @@ def claims_in(text: str, ideas: Sequence[Idea], across: bool = False) -> list[Cl
 def orders_in(text: str) -> str:
     """The text with only the sentences in which something is to be done; others are blanked, places stay."""
     cleaned = _plain(text)
-    out = [" " * len(cleaned)]
+    kept = " " * len(cleaned)
     for at, sentence in _sentences(text):
         if _ORDER.search(sentence):
-            out[0] = out[0][:at] + sentence + out[0][at + len(sentence) :]
-    return out[0]
+            kept = kept[:at] + sentence + kept[at + len(sentence) :]
+    return kept
 
 
-def _sentences(text: str) -> list[tuple[int, str]]:
+def _sentences(text: str, ends: re.Pattern[str] = _SENTENCE) -> list[tuple[int, str]]:
     cleaned = _plain(text)
     found, at = [], 0
-    for cut in _SENTENCE.finditer(cleaned):
+    for cut in ends.finditer(cleaned):
         found.append((at, cleaned[at : cut.start()]))
         at = cut.end()
     return [(a, s) for a, s in [*found, (at, cleaned[at:])] if s.strip()]
 
 
 def _plain(text: str) -> str:
-    spelled = text.replace("\u00d7", "x").replace("\u2265", ">=").replace("\u2248", "~").replace("\u2011", "-").replace("\u2010", "-")
+    spelled = (
+        text.replace("\u00d7", "x")
+        .replace("\u2265", ">=")
+        .replace("\u2248", "~")
+        .replace("\u2011", "-")
+        .replace("\u2010", "-")
+    )
     return "\n".join(plain(line) for line in spelled.split("\n"))
 
 
@@ -153,7 +170,8 @@ def _said(line: tuple[str, ...], sentence: str, at: int, name: str) -> Claim | N
         if high - low > WINDOW:
             continue
         denied = not own_denial and any(_denied(sentence, *p) for p in chosen)
-        claim = Claim(name, at + low, denied, bool(_DOUBTED.search(_clause(sentence, low))))
+        narrowest = min(zip(line, chosen, strict=True), key=lambda pair: pair[0].count("|"))[1]
+        claim = Claim(name, at + narrowest[0], denied, bool(_DOUBTED.search(_clause(sentence, low))))
         if best is None or (best.denied and not denied):
             best = claim
     return best

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from stallwise.drill.claims.account import Account
 from stallwise.drill.claims.reader import Idea, claims_in, is_prose, orders_in
@@ -11,6 +12,7 @@ from stallwise.drill.quantity import numbers
 from stallwise.units import Unit
 
 MISSING, PASS, STRONG = 0, 1, 2
+NUMBERS = "numbers: "
 ROUNDED = 1.04  # people say 2.2 for 2.18 and 45 for 45.5
 ENOUGH_FIXES = 3  # an order needs more than two
 MOSTLY = 0.7  # of the pairs of remedies stand in the order of their worth: one of four may be misplaced
@@ -42,6 +44,7 @@ class Weighed:
     said: tuple[str, ...]  # what was taken from the text, for the player to see
 
 
+@lru_cache(maxsize=256)
 def weigh(text: str, account: Account) -> Weighed:
     """All that the text alone decides."""
     if not is_prose(text):
@@ -54,11 +57,11 @@ def weigh(text: str, account: Account) -> Weighed:
     said += [i.says for i in _affirmed(text, account.mechanisms)] if cause.level else []
     said += [f"{n}. {account.actions[name].says}" for n, name in enumerate(actions, start=1)]
     unread = tuple(
-        name
-        for name, missing in (("cause", not claims_in(text, (account.cause,))), ("fixes", not actions))
-        if missing
+        name for name, missing in (("cause", not claims_in(text, (account.cause,))), ("fixes", not actions)) if missing
     )
-    return Weighed(cause, fixes, _boring(text, account, cause), _numbers(text, account), unread, trap_first, tuple(said))
+    return Weighed(
+        cause, fixes, _boring(text, account, cause), _numbers(text, account), unread, trap_first, tuple(said)
+    )
 
 
 def _cause(text: str, account: Account) -> Mark:
@@ -71,7 +74,12 @@ def _cause(text: str, account: Account) -> Mark:
     how = _affirmed(text, account.mechanisms)
     if how:
         return Mark(STRONG, f"class and mechanism: {how[0].says}")
-    return Mark(PASS, f"the class is right; the mechanism is missing: {account.mechanisms[0].says}" if account.mechanisms else "right")
+    return Mark(
+        PASS,
+        f"the class is right; the mechanism is missing: {account.mechanisms[0].says}"
+        if account.mechanisms
+        else "right",
+    )
 
 
 def _affirmed(text: str, ideas: tuple[Idea, ...]) -> list[Idea]:
@@ -89,13 +97,15 @@ def _actions(text: str, account: Account) -> tuple[list[str], bool]:
     orders.append(_ordered(orders_in(text), account))
     if not any(orders) or named:
         orders.append(_ordered(text, account))
-    best = max(orders, key=lambda order: _fixes(order, account).level)
+    best = max(orders, key=lambda order: (_fixes(order, account).level, bool(order)))
     remedies = [name for name in best if name not in account.checks]
     return best, bool(remedies) and remedies[0].startswith("trap")
 
 
 def _ordered(text: str, account: Account) -> list[str]:
-    return list(dict.fromkeys(c.idea for c in claims_in(text, tuple(account.actions.values())) if not c.denied))
+    return list(
+        dict.fromkeys(c.idea for c in claims_in(text, tuple(account.actions.values()), steps=True) if not c.denied)
+    )
 
 
 def _fixes(order: list[str], account: Account) -> Mark:
@@ -131,9 +141,13 @@ def _numbers(text: str, account: Account) -> Mark:
     if not right:
         return Mark(MISSING, "no number that belongs here")
     found = ", ".join(dict.fromkeys(right))
-    return Mark(STRONG if len(set(right)) > 1 else PASS, f"numbers: {found}")
+    return Mark(STRONG if len(set(right)) > 1 else PASS, f"{NUMBERS}{found}")
 
 
 def _same(said: float, unit: object, value: float, wanted: Unit) -> bool:
-    fits = unit is wanted or unit is None or (wanted in (Unit.RATIO, Unit.COUNT, Unit.SHARE) and unit in (Unit.RATIO, Unit.COUNT))
+    fits = (
+        unit is wanted
+        or unit is None
+        or (wanted in (Unit.RATIO, Unit.COUNT, Unit.SHARE) and unit in (Unit.RATIO, Unit.COUNT))
+    )
     return fits and said > 0 and 1 / ROUNDED <= said / value <= ROUNDED

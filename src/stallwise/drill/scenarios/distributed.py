@@ -27,18 +27,6 @@ def late_rank(rng: Rng) -> Plot:
     )
 
 
-@planted("straggler-rank")
-def mfu_collapse(rng: Rng) -> Plot:
-    before, after, rank = rng.whole(40, 52), rng.whole(18, 28), rng.whole(0, 500)
-    case = f'symptom = "MFU dropped and stayed low"\nparameters = "70B"\ngpu = "h100"\ngpus = 512\ntp = 8\npp = 4\ndp = 16\nmfu = "{after}%"\nsteady_for = "{rng.whole(2, 20)}h"\nloss_normal = true\nchanged = "nothing"\n\n[before]\nmfu = "{before}%"\n'
-    timing = f'slow_node = "node {rank // 8}, rank {rank}"\nslow_rank_ratio = {before / after:.2f}\nrank_local = true\n'
-    return Plot(
-        f"A 70B model on 512 H100 (TP 8, PP 4, DP 16) held {before}% MFU for hours, then fell to {after}% and stayed. No OOM, no crash, loss normal. What do you check?",
-        (exhibit("case", "case.toml", case, False), exhibit("rank-times", "rank_times.toml", timing)),
-        number=Decisive("Which rank is the slow one?", rank, within=EXACT),
-    )
-
-
 def _slow_network(rng: Rng) -> str:
     return f"The same job scales well inside a node and reaches {rng.between(0.2, 0.45):.0%} of linear on {rng.pick(2, 4)} nodes with 400 Gb/s links. The fabric team says the links are up. Why?"
 
@@ -105,25 +93,6 @@ def below_nvlink(rng: Rng) -> Plot:
             exhibit("topology", "topo.txt", topology("PHB")),
         ),
         number=Decisive("Which bus bandwidth does the test reach?", busbw * 1e9, Unit.BYTE_PER_S),
-    )
-
-
-@planted("pipeline-stage-imbalance")
-def heavy_last_stage(rng: Rng) -> Plot:
-    stages, micro = 8, rng.pick(32, 64)
-    base = rng.between(18, 30)
-    times = [base * 1.25, *[rng.near(base) for _ in range(stages - 2)], base * rng.between(1.7, 2.1)]
-    idle = rng.whole(38, 46)
-    case = f'symptom = "pipeline bubble is larger than expected"\npp = {stages}\nmicrobatches = {micro}\nschedule = "1F1B"\nbubble = "{idle}%"\nbubble_expected = "{7 / (micro + 7):.0%}"\nstragglers = false\nfabric_healthy = true\ncheckpointing = false\nloss_normal = true\n'
-    timing = "stage_time = [" + ", ".join(f'"{t:.1f}ms"' for t in times) + ']\np2p_share = "3%"\n'
-    return Plot(
-        f"Pipeline of {stages} stages, 1F1B, {micro} micro-batches: the formula says {7 / (micro + 7):.0%} idle, measured are {idle}%. No stragglers, fabric healthy. Why?",
-        (exhibit("case", "case.toml", case, False), exhibit("stage-times", "stages.toml", timing)),
-        number=Decisive(
-            "How many times the median stage does the slowest one take?",
-            max(times) / sorted(times)[stages // 2],
-            Unit.RATIO,
-        ),
     )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from stallwise.drill.artifacts.counters import raw_csv
 from stallwise.drill.artifacts.rng import Rng
 from stallwise.drill.incident import EXACT, READ_OFF, WORKED_OUT, Decisive, Plot, exhibit
+from stallwise.drill.scenarios._classic_papers import slow_gemm, slow_triton
 from stallwise.drill.scenarios._planted import planted
 from stallwise.units import Unit
 
@@ -286,35 +287,22 @@ def counters_collide(rng: Rng) -> Plot:
 
 @planted("tensor-cores-starved")
 def starved(rng: Rng) -> Plot:
-    size, gpu = rng.pick(4096, 8192), rng.pick("h100", "h200")
-    rate, library = rng.whole(140, 240), rng.whole(600, 680)
-    tensor = rng.whole(10, 22)
-    case = f'symptom = "my GEMM kernel is slow"\ngpu = "{gpu}"\nprecision = "fp16"\nm = {size}\nn = {size}\nk = {size}\nflop_rate = "{rate} TFLOPS"\nlibrary_flop_rate = "{library} TFLOPS"\n'
-    summary = f'summary = """\nSM Busy: {rng.whole(88, 96)}%\nTensor Core Utilization: {tensor}%\nDRAM Throughput: {rng.whole(35, 50)}%\nWarp Stall (Long Scoreboard): {rng.whole(33, 48)}%\nWarp Stall (MIO Throttle): {rng.whole(15, 24)}%\nAchieved Occupancy: {rng.whole(30, 42)}%\nRegister usage: 168\nBlock size: 256\n"""\n'
+    size, gpu = rng.pick(4096, 8192), rng.pick("H100", "H200")
+    rate, library, tensor = rng.whole(140, 240), rng.whole(600, 680), rng.whole(10, 22)
     return Plot(
-        f"Your own FP16 GEMM for M=N=K={size} on an {gpu.upper()} reaches {rate} TFLOP/s; the library reaches {library}. What is wrong, and what do you do first?",
-        (
-            exhibit("case", "case.toml", case, False),
-            exhibit("ncu", "ncu.toml", summary),
-            exhibit("sass", "sass.toml", "wgmma = true\nasync_copy = false\n"),
-        ),
+        f"Your own FP16 GEMM for M=N=K={size} on an {gpu} reaches {rate} TFLOP/s; the library reaches {library}. What is wrong, and what do you do first?",
+        slow_gemm(rng, size, rate, library, tensor),
         number=Decisive("Which share of its peak does the busiest matrix unit reach?", tensor / 100, Unit.SHARE),
     )
 
 
 @planted("autotune-space-too-small")
 def two_configurations(rng: Rng) -> Plot:
-    speed, count = rng.between(0.55, 0.85), rng.pick(1, 2, 3)
-    case = f'symptom = "my Triton kernel is slower than PyTorch eager"\ngpu = "{rng.pick("h100", "h200")}"\ncustom_speedup = {speed:.2f}\nexpected_speedup = 1.5\n'
-    tuned = f"autotune_configs = {count}\nblock_k = 32\nnum_stages = 2\nnum_warps = 4\n"
+    speed, tiles = rng.between(0.55, 0.85), rng.some(((128, 128), (64, 64), (128, 64)), rng.pick(2, 3))
     return Plot(
         f"A fused Triton kernel, hoped to win 1.5x, runs at {speed:.2f}x of eager. It compiles and is right. Why?",
-        (
-            exhibit("case", "case.toml", case, False),
-            exhibit("autotune", "autotune.toml", tuned),
-            exhibit("autotune", "wide_search.toml", f"wide_search_speedup = {rng.between(1.05, 1.3):.2f}\n"),
-        ),
-        number=Decisive("How many configurations were tried at first?", count, within=EXACT),
+        slow_triton(rng, tuple(tiles), speed),
+        number=Decisive("How many configurations were tried?", len(tiles), within=EXACT),
     )
 
 

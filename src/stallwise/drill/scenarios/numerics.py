@@ -7,6 +7,7 @@ import json
 
 from stallwise.drill.artifacts.rng import Rng
 from stallwise.drill.incident import EXACT, Decisive, Plot, exhibit
+from stallwise.drill.scenarios._classic_papers import fp8_long_context
 from stallwise.drill.scenarios._planted import planted
 from stallwise.units import Unit
 
@@ -81,16 +82,14 @@ def half_nan(rng: Rng) -> Plot:
 
 @planted("fp8-saturation")
 def calibrated_short(rng: Rng) -> Plot:
-    calibrated = rng.whole(60, 120)
-    observed, layer = calibrated * rng.between(2.2, 4), rng.whole(20, 79)
-    was, now, context = rng.between(68, 80), rng.between(45, 58), rng.pick(16384, 32768, 65536)
-    case = f'symptom = "accuracy fell on long-context retrieval after FP8 conversion"\nformat = "fp8-e4m3"\naccuracy = "{now:.0f}%"\naccuracy_short_drop = "0.5%"\ntask_context = {context}\n\n[before]\naccuracy = "{was:.0f}%"\n'
-    stats = f'scaling = "per-tensor"\ncalibration_context = 2048\ncalibrated_max = {calibrated}\nobserved_max = {observed:.0f}\nsaturated_share = "{rng.between(0.2, 0.8):.1f}%"\nworst_layer = "layers.{layer}.self_attn.o_proj"\n'
+    calibrated, last = rng.whole(60, 120), rng.whole(40, 79)
+    observed = calibrated * rng.between(2.4, 4)
+    was, now = rng.between(0.68, 0.8), rng.between(0.45, 0.58)
     return Plot(
-        f"A model was converted to FP8 (E4M3). Short tasks are as before; retrieval over {context:,} tokens fell from {was:.0f}% to {now:.0f}%. Why?",
-        (exhibit("case", "case.toml", case, False), exhibit("layer-stats", "layers.toml", stats)),
+        f"A model was converted to FP8 (E4M3). Short tasks are as before; retrieval over 32,768 tokens fell from {was:.0%} to {now:.0%}. Why?",
+        fp8_long_context(rng, calibrated, observed, was, now, last),
         number=Decisive(
-            "How many times larger are the values seen than the ones it was prepared for?",
+            "How many times their calibrated maximum do the values of the worst layer reach?",
             observed / calibrated,
             Unit.RATIO,
         ),

@@ -10,6 +10,7 @@ from stallwise.render import strict_json as json
 
 if TYPE_CHECKING:
     from stallwise.drill.round import Round
+    from stallwise.drill.rubric import Result
 
 SESSION = 4  # incidents in one sitting of the mock
 
@@ -29,11 +30,12 @@ SESSION = 4  # incidents in one sitting of the mock
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the incident (without its answer) and leave.")
 def play_round(seed: int | None, scenario: int | None, resume: bool, examiner: str | None, as_json: bool) -> None:
-    """Diagnose one incident: buy papers with minutes, commit to exact answers, tell it, tick what you told."""
+    """Diagnose one incident: open papers, tell what it is and what you would do, answer the follow-up."""
     import random
     import time
 
-    from stallwise.drill.generate import CLASSICS, incident
+    from stallwise.drill.generate import incident
+    from stallwise.drill.incident import CLASSICS
     from stallwise.drill.journal import unfinished
     from stallwise.drill.requests import artifacts
     from stallwise.drill.round import load, start
@@ -69,12 +71,13 @@ def mock_session(session: int | None, as_json: bool) -> None:
 
     from stallwise.drill.generate import incident
     from stallwise.drill.round import start
+    from stallwise.drill.rubric import DIMENSIONS, WORDS
 
     plan = {n: tuple(range((n - 1) * SESSION + 1, n * SESSION + 1)) for n in (1, 2) if session in (None, n)}
     if as_json:
         click.echo(json.dumps({str(n): [incident(i).title for i in numbers] for n, numbers in plan.items()}, indent=2))
         return
-    results: list[tuple[int, str, float]] = []
+    results: list[tuple[int, Result]] = []
     for number, seeds in plan.items():
         click.echo(f"Sitting {number} of 2")
         for seed in seeds:
@@ -82,16 +85,18 @@ def mock_session(session: int | None, as_json: bool) -> None:
             if not _play(played):
                 click.echo("Stopped; what was played is kept (stallwise drill round --resume).")
                 return
-            result = played.score()
-            results.append((seed, result.word, result.points))
-    for seed, word, points in results:
-        click.echo(f"{seed}  {word:11}  {points:5.0f}  {incident(seed).title}")
+            result = played.result()
+            results.append((seed, result))
+    click.echo(f"{'':3}{'points':>6}  {'level':11}  " + " ".join(f"{name:9}" for name in DIMENSIONS))
+    for seed, result in results:
+        marks = " ".join(f"{WORDS[m.level]:9}" for m in result.marks.values())
+        click.echo(f"{seed:2d} {result.points:6d}  {result.word:11}  {marks}  {incident(seed).title}")
 
 
 @click.command("rounds", epilog="Example: stallwise drill rounds --json")
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 def past_rounds(as_json: bool) -> None:
-    """Your own leaderboard: best rounds, the trend, and where points are lost."""
+    """Your own rounds: the best, each dimension over time, calibration, and where points are lost."""
     from dataclasses import asdict
 
     from stallwise.drill.journal import finished
@@ -109,6 +114,11 @@ def past_rounds(as_json: bool) -> None:
     click.echo(f"{'':3}{'incident':>10}  {'points':>6}  {'papers':>7}  {'clock':>6}  level")
     for place, r in enumerate(sums.best, start=1):
         click.echo(f"{place:2d} {r.seed:10d}  {r.points:6.0f}  {r.minutes:3d} min  {clock(r.played_s):>6}  {r.level}")
+    click.echo("\nover time, oldest first (· missing, ▄ pass, █ strong)")
+    for name, signs in sums.chart.items():
+        click.echo(f"  {name:10} {signs}")
+    for how, count, share in sums.calibration:
+        click.echo(f"  {how} sure: right in {share:.0%} of {count}")
     trend = "" if sums.mean_before is None else f", {sums.mean_before:.0f} before those"
     click.echo(
         f"{sums.played} played; mean of the last ten {sums.mean_last:.0f}{trend}; most is lost in {sums.weakest}"
@@ -121,7 +131,7 @@ def _play(played: Round, examiner: str | None = None) -> bool:
     from stallwise.drill.repl import clock, handle, opening, question
 
     click.echo(opening(played))
-    if any(e.kind in ("cause", "committing") for e in played.events):
+    if played.committing:
         click.echo(f"\n{question(played)}")
     while True:
         try:

@@ -7,10 +7,12 @@ from pathlib import Path
 import click
 
 from stallwise.render import strict_json as json
+from stallwise.surfaces.cli._drill_learn import learn
 from stallwise.surfaces.cli._drill_round import mock_session, past_rounds, play_round
 from stallwise.surfaces.cli._files_to_write import FileToWrite, write_file
 
-ENOUGH_KNOWN = {"cards": 40}  # forty answered cold: the line at which the material is said to be yours
+# Of the questions on large systems: so many of the first so many answered cold make the line of an interview.
+LINES = ((35, 50), (40, 60))
 
 
 @click.group(
@@ -26,7 +28,7 @@ def command() -> None:
 @click.option("--count", default=5, show_default=True, help="How many cards.")
 @click.option("--json", "as_json", is_flag=True, help="List the cards that would be asked, with answers, and leave.")
 def cards(topic: str | None, level: str | None, count: int, as_json: bool) -> None:
-    """Ask cards that are due: say it, answer the exact check, tick what you said; the next time is scheduled."""
+    """Ask cards that are due: say it in your own words, answer the exact check, say how sure; the next time is scheduled."""
     from dataclasses import asdict
 
     from stallwise.drill.card_review import CardReview
@@ -53,7 +55,8 @@ def cards(topic: str | None, level: str | None, count: int, as_json: bool) -> No
                     taken = review.answer(reply)
                 except BadRequest as problem:
                     taken = f"{problem.problem}; {problem.hint}"
-                click.echo(taken)
+                if taken:
+                    click.echo(taken)
             if card.corrects:
                 click.echo(f"Often told otherwise: {card.corrects}")
             due = progress.review(card.id, card.topic, review.verdict, review.share)
@@ -107,21 +110,27 @@ def numbers(topic: str | None, count: int, seed: int | None, as_json: bool) -> N
 @click.option("--json", "as_json", is_flag=True, help="Print as JSON.")
 def progress(as_json: bool) -> None:
     """What you know by topic, and how far it is to ready."""
-    from stallwise.drill.deck import all_cards, topics
+    from stallwise.drill.deck import all_cards, asking, topics
     from stallwise.drill.progress import Progress
 
     with Progress() as store:
         rows, known = store.by_topic(), store.known()
+        answered = {
+            most: sum(any(store.passed(c.id) for c in asking(n)) for n in range(1, most + 1)) for _, most in LINES
+        }
     if as_json:
-        click.echo(json.dumps({"known": known, "of": len(all_cards()), "topics": rows}, indent=2))
+        click.echo(json.dumps({"known": known, "of": len(all_cards()), "topics": rows, "systems": answered}, indent=2))
         return
     for topic in topics():
         row = rows.get(topic, {"items": 0.0, "known_share": 0.0})
         size = sum(c.topic == topic for c in all_cards())
         bar = "█" * round(30 * row["items"] * row["known_share"] / size)
         click.echo(f"{topic:10} {row['items'] * row['known_share']:3.0f} of {size:3d}  {bar}")
-    enough = ENOUGH_KNOWN["cards"]
-    click.echo(f"{known} known; {'ready' if known >= enough else f'{enough - known} more to the line of {enough}'}")
+    for enough, questions in LINES:
+        have = answered[questions]
+        state = "reached" if have >= enough else f"{enough - have} more to the line of {enough}"
+        click.echo(f"{have} of the first {questions} questions on large systems; {state}")
+    click.echo(f"{known} known in all")
 
 
 @command.command(
@@ -156,6 +165,7 @@ def take_in(file: str) -> None:
         click.echo(f"{store.take_in(load_export(Path(file)))} reviews added")
 
 
+command.add_command(learn)
 command.add_command(play_round)
 command.add_command(mock_session)
 command.add_command(past_rounds)

@@ -120,8 +120,8 @@ def _doctor_tools(server: Any, tool: Any, here: Any) -> None:
         """Play or examine a round of the drill.
 
         list: the incidents. start: `name` is an incident's number or "new"; gives the session. reply: `name` is the session,
-        `text` one line as typed in the terminal ("ask dmesg", "commit", "3 80%", ...). transcript: of a round that is over,
-        with rubric and exact grades, for a comment on the prose; the grades stay as they are.
+        `text` one line as typed in the terminal ("ask dmesg", "commit", the account in sentences, "80%", ...).
+        transcript: of a round that is over, with rubric and exact grades, for a comment on the prose; the grades stay as they are.
         """
         return ("drill", verb, name, text)
 

@@ -20,7 +20,7 @@ CARDS = "cards:"
 
 
 class CardTalk:
-    """Cards of one topic, asked in order: prose, the exact check, ticks."""
+    """Cards of one topic, asked in order: prose, the exact check, how sure."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -85,11 +85,14 @@ def _form(review: Any) -> dict[str, Any]:
     """The form of what is asked now, for a page that offers lines to click."""
     check = review.card.check
     if review.stage == "check" and check.kind != "number":
-        stage = {"choice": "falsifier", "several": "ticks", "order": "fixes"}[check.kind]  # the same controls
+        stage = {"choice": "one", "several": "ticks", "order": "order"}[check.kind]
         return {"stage": stage, "ask": check.ask, "lines": list(check.lines(review.seed)), "like": ""}
-    if review.stage == "ticks":
-        return {"stage": "ticks", "ask": "Which of it did you say?", "lines": list(review.ideas), "like": ""}
-    return {"stage": "number" if review.stage == "check" else "tell", "ask": "", "lines": [], "like": ""}
+    return {
+        "stage": {"check": "challenge", "sure": "sure"}.get(review.stage, "tell"),
+        "ask": "",
+        "lines": [],
+        "like": "",
+    }
 
 
 _TALK = CardTalk()
@@ -101,6 +104,8 @@ def drill(verb: str, body: Mapping[str, Any]) -> dict[str, Any]:
 
     if verb == "list":
         return {"scenarios": [*_TALK.scenarios(), *session_api.scenarios()]}
+    if verb == "rounds":
+        return session_api.rounds()
     text = body.get("text", "")
     name = body.get("name" if verb == "start" else "session", "")
     if not isinstance(text, str) or not isinstance(name, str) or len(text) > MOST_TEXT:

@@ -285,6 +285,7 @@ _VERBS: dict[str, Callable[[LocalPage, dict[str, Any]], dict[str, Any]]] = {
     "/api/drill/list": lambda _, body: drill("list", body),
     "/api/drill/start": lambda _, body: drill("start", body),
     "/api/drill/reply": lambda _, body: drill("reply", body),
+    "/api/drill/rounds": lambda _, body: drill("rounds", body),
 }
 
 

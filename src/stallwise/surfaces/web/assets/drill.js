@@ -9,18 +9,11 @@ const stallwiseDrill = ({ $, el, call }) => {
   const papers = (form) => [
     el("p", "Papers cost minutes of the incident. Or ask below in your own words."),
     ...form.menu.map((m, n) => button((m.have ? "again: " : "") + m.what + " · " + (m.have ? 0 : m.minutes) + " min", () => send("ask " + (n + 1)))),
+    button("A hint, for a point", () => send("hint")),
     button("I have seen enough: commit", () => send("commit"), { class: "main" }),
   ];
-  const cause = (form) => {
-    const sure = form.lines.map((text, n) => {
-      const input = el("input", null, { type: "number", min: 0, max: 100, step: 5, id: "sure" + n, placeholder: "%" });
-      return [input, row(input, el("label", text, { for: "sure" + n }))];
-    });
-    const given = () => sure.map(([input], n) => [n + 1, Number(input.value)]).filter(([, p]) => p > 0);
-    return [...sure.map(([, r]) => r), button("Commit to this", () => send(given().map(([n, p]) => n + " " + p + "%").join("; ") || " "), { class: "main" })];
-  };
   const one = (form) => form.lines.map((text, n) => button(text, () => send(String(n + 1)), { class: "choice" }));
-  const second = (form) => [button("No second fault", () => send("none"), { class: "choice" }), ...one(form)];
+  const sure = () => [50, 60, 70, 80, 90, 99].map((p) => button(p + "%", () => send(p + "%")));
   const order = (form) => {
     const chosen = [];
     const lines = form.lines.map((text, n) => button(text, () => {
@@ -37,8 +30,54 @@ const stallwiseDrill = ({ $, el, call }) => {
     });
     return [...boxes.map(([, r]) => r), button("That is what I said", () => send(boxes.map(([b], n) => b.checked ? n + 1 : 0).filter(Boolean).join(" ") || "none"), { class: "main" })];
   };
-  const forms = { papers, cause, second, fixes: order, falsifier: one, "not-first": one, ticks };
-  const skippable = ["cause", "second", "number", "fixes", "falsifier", "not-first", "tell"];
+  const forms = { papers, again: one, one, order, ticks, sure };
+  const skippable = ["tell", "again", "sure", "challenge", "one", "order", "ticks"];
+
+  let began = 0, target = 0, stop = 0, ticking = null, open = "";
+  const two = (s) => Math.floor(s / 60) + ":" + String(Math.floor(s % 60)).padStart(2, "0");
+  const tick = () => {
+    const s = (Date.now() - began) / 1000;
+    $("drill-clock").textContent = two(s) + " of " + two(target) + (s > stop ? ", time is up: answer what is asked" : s > target ? ", hard stop at " + two(stop) : "");
+  };
+  const desk = (a) => {
+    const round = a.clock_s !== undefined;
+    $("drill-play").hidden = false;
+    $("drill-side").hidden = $("drill-clock").hidden = !round;
+    clearInterval(ticking);
+    if (!round) return;
+    began = Date.now() - a.clock_s * 1000; target = a.target_s; stop = a.stop_s;
+    tick();
+    if (!a.over) ticking = setInterval(tick, 1000);
+    const fresh = a.papers.filter((p) => !known.includes(p.file));
+    known = a.papers.map((p) => p.file);
+    if (fresh.length) open = fresh[0].file;
+    $("papers").replaceChildren(...a.papers.map((p) => button(p.file, () => { open = p.file; pane(a.papers); }, { "data-file": p.file })));
+    pane(a.papers);
+    $("notes").replaceChildren(...a.notes.map((n) => el("li", n)));
+    sheet(a.sheet);
+  };
+  let known = [];
+  const pane = (papers) => {
+    const shown = papers.find((p) => p.file === open);
+    $("paper").hidden = !shown;
+    $("paper").textContent = shown ? shown.text : "";
+    for (const b of $("papers").children) b.setAttribute("aria-pressed", String(b.dataset.file === open));
+  };
+  const sheet = (result) => {
+    $("sheet").hidden = !result;
+    if (!result) return;
+    const table = el("table"), head = el("tr");
+    head.append(el("th", "Dimension"), el("th", "Mark"), el("th", "Why"));
+    table.append(head, ...result.rows.map((r) => { const tr = el("tr"); tr.append(el("td", r.dimension), el("td", r.mark), el("td", r.why)); return tr; }));
+    $("sheet").replaceChildren(el("h3", result.level + ": " + result.points + " of " + result.of), table);
+    rounds();
+  };
+  const rounds = async () => {
+    const b = await call("/api/drill/rounds", {});
+    if (!b.played) return;
+    const lines = Object.entries(b.chart).map(([name, signs]) => name.padEnd(10) + " " + signs);
+    $("sheet").append(el("h3", "Your rounds, oldest first (· missing, ▄ pass, █ strong)"), el("pre", lines.join("\n")));
+  };
 
   const offer = (form) => {
     const box = $("drill-form");
@@ -54,16 +93,18 @@ const stallwiseDrill = ({ $, el, call }) => {
       if (body.text) $("talk").append(el("p", body.text, { class: "me" }));
       const said = el("p", a.says);
       $("talk").append(said);
+      desk(a);
       offer(a.form);
       $("reply").hidden = Boolean(a.over);
       said.scrollIntoView({ block: "nearest" });
     } catch (error) { $("talk").append(el("p", error.message, { class: "problem" })); }
   };
   $("reply").addEventListener("submit", (e) => { e.preventDefault(); const text = $("text").value.trim(); $("text").value = ""; if (text) send(text); });
+  $("note").addEventListener("submit", (e) => { e.preventDefault(); const text = $("note-text").value.trim(); $("note-text").value = ""; if (text) send("note " + text); });
   return async () => {
     try {
       const a = await call("/api/drill/list", {});
-      for (const s of a.scenarios) $("drill-list").append(button(s.title || s.name, () => { $("talk").replaceChildren(); talk("start", { name: s.name }); }), " ");
+      for (const s of a.scenarios) $("drill-list").append(button(s.title || s.name, () => { $("talk").replaceChildren(); known = []; open = ""; talk("start", { name: s.name }); }), " ");
     } catch (error) { $("drill-list").replaceChildren(el("p", error.message, { class: "problem" })); }
   };
 };
