@@ -39,7 +39,7 @@ ANSWERS: dict[str, list[tuple[str, ...]]] = {
         (LOADER,), ("examples/scenarios/03_serving_collapse",), ("--fact", "mfu=0.22"), ("oom.pickle.gz",), ("engine.log",),
         ("tests_of_a_name_that_no_terminal_can_hold_in_one_line_because_somebody_likes_long_names_a_lot.log",),
     ],
-    "drill cards": [], "drill export": [], "drill import": [], "drill mock": [], "drill numbers": [], "drill round": [],
+    "drill cards": [], "drill export": [], "drill import": [], "drill learn": [], "drill mock": [], "drill numbers": [], "drill round": [],
     "drill progress": [()],
     "drill rounds": [()],
     "explain": [("input-starved",), ("occupancy",)],

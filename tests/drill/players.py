@@ -30,14 +30,14 @@ def begin(seed: int, folder: Path, name: str) -> tuple[Round, Clock]:
 
 
 def play(
-    seed: int, folder: Path, name: str, account: str, *, papers: int = 2, sure: str = "80%", knows: bool = True
+    seed: int, folder: Path, name: str, account: str, *, exhibits: int = 2, sure: str = "80%", knows: bool = True
 ) -> Result:
-    """Opens so many papers, the settling one first; says the account; `knows` the answer to the follow-up."""
+    """Opens so many exhibits, the settling one first; says the account; `knows` the answer to the follow-up."""
     played, clock = begin(seed, folder, name)
     clock.wait(20)
     handle(played, "think something is slow")
     order = sorted(played.menu, key=lambda k: (k not in played.incident.deciding, artifacts()[k].minutes))
-    for kind in order[:papers]:
+    for kind in order[:exhibits]:
         clock.wait(20)
         handle(played, f"ask {played.menu.index(kind) + 1}")
     handle(played, "commit")

@@ -155,7 +155,7 @@ def test_prose_of_known_quality_moves_no_mark_and_what_is_read_is_not_denied() -
     for answer in PROSE:
         card = CARDS[answer["card"]]
         sitting = CardReview(card, prose=answer["text"], stage="check")
-        found[(answer["half"], answer["quality"])] += len(sitting.said)
+        found[(answer["half"], answer["quality"])] += len(sitting.found)
         found[(answer["half"], answer["quality"] + " of")] += len(card.must)
         sitting.answer("skip")
         assert sitting.verdict == "again"

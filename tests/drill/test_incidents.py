@@ -1,4 +1,4 @@
-"""A drill is a test of the product: the doctor finds what was planted, from the papers alone."""
+"""A drill is a test of the product: the doctor finds what was planted, from the exhibits alone."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import pytest
 from stallwise.causes import all_rules
 from stallwise.doctor.catalogue import families
 from stallwise.drill.artifacts.rng import Rng
+from stallwise.drill.candidates import WEIGHED, candidates
 from stallwise.drill.cause_profiles import cause_profiles
 from stallwise.drill.claims.account import classic
 from stallwise.drill.digest import digest
@@ -20,7 +21,6 @@ from stallwise.drill.incident import CLASSICS, EXACT, Exhibit, Incident, model_a
 from stallwise.drill.quantity import numbers
 from stallwise.drill.requests import artifacts
 from stallwise.drill.scenarios import authors
-from stallwise.drill.suspects import WEIGHED, suspects
 from stallwise.readers.text.groups import plain
 
 FOUND = 0.95
@@ -97,7 +97,7 @@ def test_worlds_are_whole() -> None:
         assert all(e.hearsay == (e.kind == "note") for e in case.exhibits)
 
 
-def test_the_decisive_number_stands_in_the_papers_or_follows_from_two_that_do() -> None:
+def test_the_decisive_number_stands_in_the_exhibits_or_follows_from_two_that_do() -> None:
     """Read off in most worlds; the others need one division or sum, which the question says."""
     read_off = []
     for case in worlds():
@@ -150,9 +150,9 @@ def test_no_paper_of_a_generated_world_states_its_cause() -> None:
 
 
 @pytest.mark.parametrize("number", range(1, CLASSICS + 1))
-def test_suspects_are_close_and_the_papers_are_files_of_programs(number: int) -> None:
+def test_candidates_are_close_and_the_exhibits_are_files_of_programs(number: int) -> None:
     case = incident(number)
-    listed = suspects(case)
+    listed = candidates(case)
     assert len(listed) == len(set(listed)) == 8 and case.cause in listed and set(listed) <= set(cause_profiles())
     near = {case.family, *WEIGHED[case.family]}
     assert {families()[c] for c in listed if families()[c]} <= near

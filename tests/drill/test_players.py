@@ -23,7 +23,7 @@ SEED_TARGETS = r"Target diagnosis(?: path)?[^:]*:(.*?)Failure mode to avoid"
 @pytest.mark.parametrize("number", range(1, CLASSICS + 1))
 def test_who_knows_passes_and_who_opens_nothing_fails(number: int, tmp_path: Path) -> None:
     knows = play(number, tmp_path, "knows", RIGHT[number])
-    guesses = play(number, tmp_path, "guesses", RIGHT[number], papers=0, sure="99%")
+    guesses = play(number, tmp_path, "guesses", RIGHT[number], exhibits=0, sure="99%")
     assert LEVELS[knows.level] in ("pass", "strong pass"), knows
     assert guesses.word == "fail" and guesses.marks["artifacts"].level == 0
 
@@ -31,11 +31,11 @@ def test_who_knows_passes_and_who_opens_nothing_fails(number: int, tmp_path: Pat
 @pytest.mark.parametrize("number", range(1, CLASSICS + 1))
 def test_words_without_sentences_fail_with_every_paper_open(number: int, tmp_path: Path) -> None:
     account = LISTS.get(number, " ".join(sorted(set(re.findall(r"[A-Za-z-]{6,}", RIGHT[number])))).replace(" ", ", "))
-    assert play(number, tmp_path, "list", account, papers=4).word == "fail"
+    assert play(number, tmp_path, "list", account, exhibits=4).word == "fail"
 
 
 def test_hints_cost_a_point_each_and_everything_is_no_strong_choice(tmp_path: Path) -> None:
-    few, many = play(2, tmp_path, "few", RIGHT[2]), play(2, tmp_path, "many", RIGHT[2], papers=99)
+    few, many = play(2, tmp_path, "few", RIGHT[2]), play(2, tmp_path, "many", RIGHT[2], exhibits=99)
     assert few.marks["artifacts"].level == 2 and many.marks["artifacts"].level == 1 and many.points < few.points
     wrong = play(2, tmp_path, "wrong", RIGHT[2], knows=False)
     assert wrong.points < few.points and wrong.marks["numbers"].level <= 1
@@ -54,11 +54,13 @@ def test_generated_incidents_know_their_own_remedy_from_their_trap(seed: int, tm
 
     known = account(incident(seed))
     first = next(i.says for rank, i in known.fixes if rank == 1)
-    said = f"What I see in the papers is that {known.cause.says}, because {known.mechanisms[0].says}. I would do this first: {first}."
-    lured = f"What I see in the papers is that {known.cause.says}. I would do this first: {known.traps[0].says}."
+    said = (
+        f"The files show that {known.cause.says}, because {known.mechanisms[0].says}. I would do this first: {first}."
+    )
+    lured = f"The files show that {known.cause.says}. I would do this first: {known.traps[0].says}."
     assert play(seed, tmp_path, "knows", said).level >= 1, (incident(seed).cause, said)
     assert play(seed, tmp_path, "lured", lured).word == "fail"
-    assert play(seed, tmp_path, "guesses", said, papers=0).word == "fail"
+    assert play(seed, tmp_path, "guesses", said, exhibits=0).word == "fail"
 
 
 def test_the_doctor_finds_every_classic_from_the_files_alone() -> None:

@@ -1,5 +1,5 @@
 # ruff: noqa: E501
-"""The state of a round: clock, papers and their prices, commitments, journal, examiner."""
+"""The state of a round: clock, exhibits and their prices, commitments, journal, examiner."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_classic_worlds_answer_the_usual_requests(number: int) -> None:
     assert len(here) >= 8
 
 
-def test_papers_cost_minutes_once_and_absent_ones_a_minute(tmp_path: Path) -> None:
+def test_exhibits_cost_minutes_once_and_absent_ones_a_minute(tmp_path: Path) -> None:
     played, _ = begun(tmp_path)
     assert played.ask("times by rank").minutes == 6 == played.minutes
     assert played.ask("per-rank times again").minutes == 0
@@ -191,7 +191,7 @@ def test_the_calculator_runs_no_code_and_says_what_is_wrong(work: str) -> None:
 def test_the_same_seed_is_the_same_round_for_everybody(tmp_path: Path) -> None:
     one, _ = begun(tmp_path, 3021)
     two = start(3021, Clock(), tmp_path / "other.jsonl")
-    assert one.suspects == two.suspects and one.menu == two.menu and opening(one) == opening(two)
+    assert one.candidates == two.candidates and one.menu == two.menu and opening(one) == opening(two)
 
 
 TOLD = dict(of("right"))
@@ -225,12 +225,12 @@ def test_an_answer_is_final_and_what_cannot_be_understood_is_asked_back(tmp_path
     assert load(tmp_path / "r.jsonl", clock).sure == 0.9 and played.stage == "challenge"
 
 
-def test_what_was_not_read_is_asked_back_once_with_the_suspects(tmp_path: Path) -> None:
+def test_what_was_not_read_is_asked_back_once_with_the_candidates(tmp_path: Path) -> None:
     played, _ = begun(tmp_path)
     handle(played, "commit")
     asked = handle(played, "The weather is nice today and I would look at it for a while.").says
     assert "could not read a cause" in asked and "could not read what you would do" in asked and played.stage == "again"
-    place = played.suspects.index("straggler-rank") + 1
+    place = played.candidates.index("straggler-rank") + 1
     assert f"{place}. one rank or machine is late" in asked
     handle(played, f"{place}. I would take times per rank, drain that node and restart on a spare.")
     assert played.stage == "sure" and played.weighed.cause.level == 1 and played.weighed.fixes.level == 1
@@ -313,10 +313,10 @@ def test_the_page_plays_a_round_to_its_score(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     assert len(session_api.scenarios()) == 9
     opened = session_api.start("6")
-    assert "340 ms" in opened["says"] and opened["form"]["stage"] == "papers" and not opened["over"]
+    assert "340 ms" in opened["says"] and opened["form"]["stage"] == "artifacts" and not opened["over"]
     session = opened["session"]
     shown = session_api.reply(session, "ask nccl-tests across pods")
-    assert "opened: 256_in_group_a.txt" in shown["says"] and "busbw" in shown["papers"][0]["text"]
+    assert "opened: 256_in_group_a.txt" in shown["says"] and "busbw" in shown["artifacts"][0]["text"]
     assert session_api.reply(session, "note 46 against 9 GB/s")["notes"] == ["46 against 9 GB/s"]
     with pytest.raises(BadRequest):
         session_api.examined(session)
@@ -336,7 +336,7 @@ def test_the_page_plays_a_round_to_its_score(tmp_path: Path, monkeypatch: pytest
         session_api.start("0")
 
 
-def test_the_papers_lie_as_files_that_diagnose_reads(tmp_path: Path) -> None:
+def test_the_exhibits_lie_as_files_that_diagnose_reads(tmp_path: Path) -> None:
     """What a player is handed, given to the command after the round, names the cause."""
     played, _ = begun(tmp_path)
     for kind in played.incident.kinds:

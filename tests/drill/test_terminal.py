@@ -99,7 +99,9 @@ def test_a_round_is_played_killed_resumed_and_scored(tmp_path: Path, terminals: 
     assert "taken: 90%" in second.type("90%")
     verdict = second.type("2,18", r"a fair account of straggler-rank")
     assert (
-        re.search(r"PASS: \d+ of 12", verdict) and "How it could be told" in verdict and "Your examiner says" in verdict
+        re.search(r"PASS: \d+ of 12", verdict)
+        and "How it could be explained" in verdict
+        and "Your examiner says" in verdict
     )
     assert second.process.wait(timeout=PATIENCE_S) == 0
     (journal,) = (tmp_path / "stallwise" / "rounds").glob("*.jsonl")

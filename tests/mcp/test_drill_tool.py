@@ -22,7 +22,7 @@ def test_a_round_is_played_and_its_transcript_handed_out(tmp_path: Path, monkeyp
     opened = tools.drill("start", "8", "")
     session = opened["session"]
     shown = tools.drill("reply", session, "per-stage timings")
-    assert "opened: timers.log" in shown["says"] and "forward-compute" in shown["papers"][0]["text"]
+    assert "opened: timers.log" in shown["says"] and "forward-compute" in shown["artifacts"][0]["text"]
     with pytest.raises(BadRequest):
         tools.drill("transcript", session, "")
     tools.drill("reply", session, "commit")

@@ -40,7 +40,7 @@ def send(page: Any, text: str) -> None:
 
 
 def play(page: Any, url: str) -> None:
-    """Scenario 2: papers side by side, a note, the account typed, how sure by a click, the follow-up."""
+    """Scenario 2: exhibits side by side, a note, the account typed, how sure by a click, the follow-up."""
     page.goto(url)
     page.click("#t-drill")
     page.get_by_role("button", name="2. MFU collapses mid-training").click()
@@ -53,14 +53,14 @@ def play(page: Any, url: str) -> None:
     choose(page, "nvidia-smi")
     heard(page, "opened: nvidia_smi_node17.csv")
     assert "clocks_event_reasons" in page.locator("#paper").text_content()
-    page.locator("#papers button", has_text="nccl_inspector.jsonl").click()
+    page.locator("#artifacts button", has_text="nccl_inspector.jsonl").click()
     assert "coll_exec_time_us" in page.locator("#paper").text_content()
     page.fill("#note-text", "rank 136 hardly waits")
     page.get_by_role("button", name="Keep").click()
     page.wait_for_selector("#notes li:has-text('136')")
     assert fits(page)
     if SNAPSHOTS:
-        page.screenshot(path=str(Path(SNAPSHOTS) / "page-round-papers.png"))
+        page.screenshot(path=str(Path(SNAPSHOTS) / "page-round-exhibits.png"))
     choose(page, "commit")
     heard(page, "as you would tell a colleague")
     send(page, ACCOUNT)

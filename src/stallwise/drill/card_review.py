@@ -1,4 +1,4 @@
-"""One card from question to mark: said in the learner's own words, then the exact check, then how sure.
+"""One card from question to mark: answered in the learner's own words, then the exact check, then how sure.
 
 The words are read back as ideas found and missing, and move no mark: a wrong sentence holds the same words as a right one.
 """
@@ -18,7 +18,7 @@ VERY_SURE = 0.8  # a right answer that was believed is known; one that was guess
 
 @dataclass(slots=True)
 class CardReview:
-    """What was said to one card so far; `seed` orders the lines of its check."""
+    """What was answered to one card so far; `seed` orders the lines of its check."""
 
     card: Card
     seed: int = 0
@@ -49,12 +49,12 @@ class CardReview:
             return (), ()
         wanted = [Idea(words[0], words[0], (("|".join(f"{w}*" for w in words),),)) for words in self.card.must]
         claims = claims_in(self.prose, wanted)
-        said = {c.idea for c in claims if not c.denied}
-        denied = {c.idea for c in claims} - said
-        return tuple(i.name for i in wanted if i.name in said), tuple(i.name for i in wanted if i.name in denied)
+        found = {c.idea for c in claims if not c.denied}
+        denied = {c.idea for c in claims} - found
+        return tuple(i.name for i in wanted if i.name in found), tuple(i.name for i in wanted if i.name in denied)
 
     @property
-    def said(self) -> tuple[str, ...]:
+    def found(self) -> tuple[str, ...]:
         """Ideas that were read from the prose."""
         return self._read()[0]
 
@@ -74,10 +74,10 @@ class CardReview:
         return self._reveal()
 
     def _reveal(self) -> str:
-        said, denied = self._read()
+        found, denied = self._read()
         lines = [f"{'right' if self.right else 'no'}: {self.card.check.answer}"]
         if self.prose:
-            missing = [words[0] for words in self.card.must if words[0] not in (*said, *denied)]
+            missing = [words[0] for words in self.card.must if words[0] not in (*found, *denied)]
             lines += [f"not found in your words: {', '.join(missing)}"] if missing else []
             lines += [f"denied in your words: {', '.join(denied)}"] if denied else []
         return "\n".join([*lines, "", *self.ideas])

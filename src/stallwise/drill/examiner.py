@@ -19,7 +19,7 @@ MOST_CHARACTERS = 4000
 
 
 def transcript(played: Round) -> dict[str, Any]:
-    """All that was said, the rubric and the exact grades; nothing in it asks the examiner for a mark."""
+    """The whole round, the rubric and the exact grades; nothing in it asks the examiner for a mark."""
     done, case, known = played.result(), played.incident, played.account
     return {
         "schema": SCHEMA,

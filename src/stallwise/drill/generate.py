@@ -9,12 +9,12 @@ from stallwise.doctor.catalogue import families
 from stallwise.drill.artifacts import background, gpu_state
 from stallwise.drill.artifacts.rng import Rng
 from stallwise.drill.artifacts.training import smooth_loss
+from stallwise.drill.candidates import WEIGHED
 from stallwise.drill.cause_profiles import cause_profiles
 from stallwise.drill.claims.account import account_of, classic
 from stallwise.drill.incident import CLASSICS, Exhibit, Incident, Plot, exhibit
 from stallwise.drill.scenarios import authors
-from stallwise.drill.scenarios._classic_papers import papers_of
-from stallwise.drill.suspects import WEIGHED
+from stallwise.drill.scenarios._classic_exhibits import exhibits_of
 from stallwise.errors import BadRequest
 
 NEVER_DISAGREES = ("changes", "note", "kernel-log", "host-profile")
@@ -37,7 +37,7 @@ def _generated(seed: int) -> Incident:
 
 
 def incident_of(seed: int, cause: str, plot: Plot, rng: Rng) -> Incident:
-    """A plot among papers that settle nothing, one of them a note that blames something else."""
+    """A plot among exhibits that settle nothing, one of them a note that blames something else."""
     planted = (cause, *plot.also)
     blamable = [
         c for c in cause_profiles() if c not in planted and not any(c in cause_profiles()[p].near for p in planted)
@@ -60,7 +60,7 @@ def incident_of(seed: int, cause: str, plot: Plot, rng: Rng) -> Incident:
 
 
 def _background(rng: Rng, have: set[str], gpu_use: int, rumoured: str) -> list[Exhibit]:
-    """Papers of a healthy machine, some with a feature that tempts; never of a kind that the plot already has."""
+    """Exhibits of a healthy machine, some with a feature that tempts; never of a kind that the plot already has."""
     spare: dict[str, Callable[[], Exhibit]] = {
         "gpu-state": lambda: exhibit("gpu-state", "nvidia_smi.csv", gpu_state.healthy_smi(rng, gpu_use), False),
         "kernel-log": lambda: exhibit("kernel-log", "dmesg.txt", gpu_state.quiet_kernel_log(rng), False),
@@ -77,15 +77,15 @@ def _background(rng: Rng, have: set[str], gpu_use: int, rumoured: str) -> list[E
 
 def _classic(number: int) -> Incident:
     row, rng = classic(number), Rng(number)
-    papers = papers_of(number, rng)
-    more = _background(rng, {p.kind for p in papers}, 99, cause_profiles()[row["blamed"]].says)
+    exhibits = exhibits_of(number, rng)
+    more = _background(rng, {p.kind for p in exhibits}, 99, cause_profiles()[row["blamed"]].says)
     asked = account_of(row).challenges[-1].number
     return Incident(
         number,
         row["cause"],
         families()[row["cause"]],
         row["setup"],
-        (*papers, *more),
+        (*exhibits, *more),
         asked,
         title=row["title"],
         accepted=tuple(row["accepted"]),

@@ -1,4 +1,4 @@
-"""An incident: what is told at the start, what can be asked for, and what was planted."""
+"""An incident: what is given at the start, what can be asked for, and what was planted."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Evidence
 from stallwise.units import Unit, show
 
-READ_OFF = 1.10  # papers carry noise of a few percent and people round to two digits
+READ_OFF = 1.10  # exhibits carry noise of a few percent and people round to two digits
 WORKED_OUT = 1.20  # two such numbers divided or added
 EXACT = 1.0  # ranks, codes, counts
 CLASSICS = 8  # seeds 1 to 8 are the classic scenarios
@@ -64,8 +64,8 @@ class Plot:
     exhibits: tuple[Exhibit, ...]
     number: Decisive
     also: tuple[str, ...] = ()  # further faults, smaller than the first
-    gpu_use: int = 98  # percent that nvidia-smi would show, so that background papers agree
-    source: str = ""  # of a public case; then no made-up papers are laid beside it that could disagree
+    gpu_use: int = 98  # percent that nvidia-smi would show, so that background exhibits agree
+    source: str = ""  # of a public case; then no made-up exhibits are laid beside it that could disagree
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class Incident:
     also: tuple[str, ...] = ()
     title: str = ""
     source: str = ""
-    accepted: tuple[str, ...] = ()  # causes that the papers allow as well as the first, itself among them
+    accepted: tuple[str, ...] = ()  # causes that the exhibits allow as well as the first, itself among them
     rumoured_cause: str = ""  # the cause that a colleague's note names without grounds
 
     @property

@@ -1,4 +1,4 @@
-"""Lines of a list as people mean them: numbers, letters, ordinals or their own words; and how sure somebody is."""
+"""Lines of a list as people mean them: numbers, ordinals or their own words; and how sure somebody is."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ HELP = (
     "note TEXT     for yourself\n"
     "hint          help that costs a point\n"
     "calc WORK     arithmetic with units and the catalogue: 70e9*2 / h100.bandwidth\n"
-    "commit        no more papers: say what it is and what you would do; 'skip' leaves a question out\n"
+    "commit        no more artifacts: say what it is and what you would do; 'skip' leaves a question out\n"
     "menu, time, pause, resume, help, quit"
 )
 BESIDE = ("calc", "note", "pause", "resume", "time", "help", "quit")  # commands that are heard between two questions
@@ -65,7 +65,7 @@ def opening(played: Round) -> str:
     return (
         f"Incident {played.incident.seed}{title}\n\n{played.incident.setup}\n\n{menu(played)}\n\n"
         f"Target {TARGET_S / 60:.0f} minutes on the clock, hard stop {HARD_STOP_S / 60:.0f}. "
-        "Ask for what tells your suspects apart, not for everything. "
+        "Ask for what tells your candidates apart, not for everything. "
         "'help' lists the commands."
     )
 
@@ -88,7 +88,7 @@ def question(played: Round) -> str:
             "what it is not and why; what you would do first, and then."
         )
     if stage == "again":
-        listed = _listed([cause_profiles()[c].says for c in played.suspects])
+        listed = _listed([cause_profiles()[c].says for c in played.candidates])
         asked = [_ASKED_BACK[name] for name in played.unread]
         return "\n".join([*asked[:1], *([listed] if "cause" in played.unread else []), *asked[1:]])
     if stage == "sure":
@@ -153,7 +153,7 @@ def _act(played: Round, verb: str, rest: str) -> Answer:
         return Answer(f"the clock runs from {clock(played.elapsed_s)}")
     if verb == "time":
         return Answer(
-            f"{clock(played.elapsed_s)} played, {clock(played.left_s)} to the hard stop; {played.minutes} minutes spent on papers"
+            f"{clock(played.elapsed_s)} played, {clock(played.left_s)} to the hard stop; {played.minutes} minutes spent on exhibits"
         )
     if verb == "quit":
         played.pause()
@@ -165,15 +165,15 @@ def _commit(played: Round, text: str) -> Answer:
     stage = played.commit(text)
     taken = taken_as(played, stage)
     if played.over:
-        return Answer(f"{taken}\n\n{verdict(played)}", over=True, beside_sheet=f"{taken}\n\n{told(played)}")
+        return Answer(f"{taken}\n\n{verdict(played)}", over=True, beside_sheet=f"{taken}\n\n{explained(played)}")
     return Answer(f"{taken}\n\n{question(played)}")
 
 
 def taken_as(played: Round, stage: str) -> str:
     """How an answer was understood."""
     if stage in ("tell", "again"):
-        said = played.weighed.said
-        return "understood: " + "; ".join(said) if said else "understood: nothing that could be weighed"
+        claims = played.weighed.understood
+        return "understood: " + "; ".join(claims) if claims else "understood: nothing that could be weighed"
     if stage == "sure":
         return "taken: nothing" if played.sure is None else f"taken: {played.sure:.0%}"
     answered = {True: "right", False: "no", None: "left out"}[played.answered]
@@ -208,7 +208,7 @@ def verdict(played: Round) -> str:
     played.keep("score", kept(played, done))
     lines = [
         f"{done.word.upper()}: {done.points} of 12, {clock(played.elapsed_s)} on the clock, "
-        f"{played.minutes} minutes of papers",
+        f"{played.minutes} minutes of artifacts",
         "",
     ]
     lines += [f"{WORDS[m.level]:8} {DIMENSIONS[name]}: {m.why}" for name, m in done.marks.items()]
@@ -220,12 +220,12 @@ def verdict(played: Round) -> str:
         )
     if done.needs:
         lines += ["", "For a strong pass:", *(f"  {need}" for need in done.needs)]
-    return "\n".join([*lines, "", told(played)])
+    return "\n".join([*lines, "", explained(played)])
 
 
-def told(played: Round) -> str:
+def explained(played: Round) -> str:
     """The model answer under its heading."""
-    return "\n".join(["How it could be told:", *(f"  {line}" for line in narrated(played))])
+    return "\n".join(["How it could be explained:", *(f"  {line}" for line in narrated(played))])
 
 
 def kept(played: Round, done: Result) -> dict[str, object]:
@@ -254,9 +254,9 @@ def narrated(played: Round) -> list[str]:
         ]
     lines += [f"refuted if {known.refuted}", f"the trap: {known.trap}"]
     if played.incident.rumoured_cause:
-        lines.append(f"the colleague's note blamed {played.incident.rumoured_cause}: nothing in the papers says so")
+        lines.append(f"the colleague's note blamed {played.incident.rumoured_cause}: nothing in the exhibits says so")
     if played.incident.source:
-        lines.append(f"told after {played.incident.source}")
+        lines.append(f"after {played.incident.source}")
     lines += [f"there was a second, smaller fault too, {c}: {cause_profiles()[c].says}" for c in played.incident.also]
     return lines
 

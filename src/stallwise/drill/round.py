@@ -1,4 +1,4 @@
-"""A live round: papers bought with minutes, an account in the player's own words, how sure, and a follow-up with an exact answer."""
+"""A live round: artifacts for minutes, an account in the player's own words, how sure, and a follow-up with an exact answer."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from stallwise.drill.calculator import calculate, shown
+from stallwise.drill.candidates import candidates
 from stallwise.drill.claims.account import Account, Challenge, challenge_for
 from stallwise.drill.claims.generic import account
 from stallwise.drill.claims.weigh import MISSING, PASS, Mark, Weighed, weigh
@@ -20,7 +21,6 @@ from stallwise.drill.lines_chosen import NOTHING, how_sure
 from stallwise.drill.quantity import typed
 from stallwise.drill.requests import artifacts, meant
 from stallwise.drill.rubric import Result, result
-from stallwise.drill.suspects import suspects
 from stallwise.errors import BadRequest, UnreadableInput
 
 TARGET_S = 15 * 60.0
@@ -30,14 +30,14 @@ STAGES = (
     "again",
     "sure",
     "challenge",
-)  # what is asked after the papers; `again` only where something was not read
+)  # what is asked after the exhibits; `again` only where something was not read
 ABSENT_MIN = 1  # minutes to find out that something does not exist
 _CLOCKLESS = ("start", "pause", "resume", "score", "examiner")
 
 
 @dataclass(frozen=True, slots=True)
 class Handed:
-    """What a request brought: papers with their price, kinds that do not exist here, words that nobody understood."""
+    """What a request brought: exhibits with their price, kinds that do not exist here, words that nobody understood."""
 
     exhibits: tuple[Exhibit, ...] = ()
     minutes: int = 0
@@ -87,7 +87,7 @@ class Round:
 
     @property
     def committing(self) -> bool:
-        """No more papers: what is typed answers the questions."""
+        """No more exhibits: what is typed answers the questions."""
         return bool({e.kind for e in self.events} & {"committing", *STAGES})
 
     @property
@@ -96,15 +96,15 @@ class Round:
         return account(self.incident)
 
     @property
-    def said(self) -> str:
+    def full_account(self) -> str:
         """The account, with what was added when asked back."""
         given = self._given
         return "\n".join(str(given[s]) for s in ("tell", "again") if given.get(s))
 
     @property
     def _unread(self) -> tuple[str, ...]:
-        told = self._given.get("tell")
-        return weigh(told, self.account).unread if told else ()
+        account_text = self._given.get("tell")
+        return weigh(account_text, self.account).unread if account_text else ()
 
     @property
     def unread(self) -> tuple[str, ...]:
@@ -114,30 +114,30 @@ class Round:
     @property
     def weighed(self) -> Weighed:
         """The account as it was understood; a suspect that was picked by its number gives the class, not the mechanism."""
-        done = weigh(self.said, self.account)
+        done = weigh(self.full_account, self.account)
         picked = re.match(r"\s*(\d)(?![\w%])", self._given.get("again") or "")
         place = int(picked[1]) - 1 if picked else -1
         if (
             done.cause.level == MISSING
-            and 0 <= place < len(self.suspects)
-            and self.suspects[place] in self.incident.accepted
+            and 0 <= place < len(self.candidates)
+            and self.candidates[place] in self.incident.accepted
         ):
             return replace(done, cause=Mark(PASS, "the class was picked from the list; say the mechanism yourself"))
         return done
 
     @property
-    def suspects(self) -> tuple[str, ...]:
+    def candidates(self) -> tuple[str, ...]:
         """The list that is shown where no cause could be read."""
-        return suspects(self.incident)
+        return candidates(self.incident)
 
     @property
     def challenge(self) -> Challenge:
-        """The follow-up to what was said."""
-        return challenge_for(self.account, self.said)
+        """The follow-up to the account."""
+        return challenge_for(self.account, self.full_account)
 
     @property
     def first_s(self) -> float:
-        """When the first hypothesis was said."""
+        """When the first hypothesis was stated."""
         return next((e.at_s for e in self.events if e.kind in ("think", "tell")), self.elapsed_s)
 
     @property
@@ -162,7 +162,7 @@ class Round:
 
     @property
     def minutes(self) -> int:
-        """Spent on papers so far."""
+        """Spent on exhibits so far."""
         return sum(artifacts()[k].minutes for k in self.asked) + self.lost_min
 
     def think(self, text: str) -> None:
@@ -170,9 +170,9 @@ class Round:
         self._note("think", _wanted(text, "what you think"))
 
     def ask(self, text: str) -> Handed:
-        """Papers that the request means, by the number of the menu or in words; a second look costs nothing."""
+        """Exhibits that the request means, by the number of the menu or in words; a second look costs nothing."""
         if self.committing:
-            raise BadRequest("you have committed: no more papers", hint="answer what is asked")
+            raise BadRequest("you have committed: no more artifacts", hint="answer what is asked")
         request = _wanted(text, "what you want to see")
         kinds, absent, unknown = self._meant(request)
         fresh = [k for k in kinds if k not in self.asked]
@@ -229,12 +229,12 @@ class Round:
         """The next hint; each costs a point."""
         if self.hinted >= len(self.account.hints):
             raise BadRequest("there are no more hints", hint="open a paper, or commit")
-        told = self.account.hints[self.hinted]
-        self._note("hint", told)
-        return told
+        chosen = self.account.hints[self.hinted]
+        self._note("hint", chosen)
+        return chosen
 
     def keep_committing(self) -> None:
-        """The player has seen enough: what is said from now on answers the questions."""
+        """The player has seen enough: what is typed from now on answers the questions."""
         self._note("committing", "")
 
     def commit(self, text: str) -> str:
@@ -287,7 +287,7 @@ class Round:
         self._note(kind, json.dumps(document))
 
     def texts(self, *kinds: str) -> list[str]:
-        """What was said in these kinds of events."""
+        """The texts of these kinds of events."""
         return [e.text for e in self.events if e.kind in kinds]
 
     def _note(self, kind: str, text: str) -> None:

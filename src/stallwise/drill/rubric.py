@@ -10,7 +10,7 @@ from stallwise.drill.incident import Incident
 from stallwise.drill.requests import artifacts
 
 EARLY_S, IN_TIME_S = 45.0, 90.0  # to the first hypothesis
-SPECIFIC = 2  # papers that a strong pass has asked for
+SPECIFIC = 2  # exhibits that a strong pass has asked for
 EVERYTHING = 0.75  # of the menu: who asks for so much has asked for nothing in particular
 PASS_POINTS, STRONG_POINTS = 6, 9  # of 12: half, three quarters
 NEEDED = ("artifacts", "cause", "fixes")  # no level without them
@@ -83,12 +83,12 @@ def artifact_mark(incident: Incident, asked: Sequence[str]) -> Mark:
     return Mark(STRONG if len(asked) >= SPECIFIC else PASS, f"asked for {names}")
 
 
-def number_mark(told: Mark, answered: bool | None, why: str) -> Mark:
+def number_mark(stated: Mark, answered: bool | None, why: str) -> Mark:
     """Numbers of the account, and the answer to the follow-up."""
     how = {True: "is right", False: "is wrong", None: "was left out"}[answered]
-    both = answered and told.level
-    level = STRONG if both else PASS if answered else min(told.level, PASS)
-    return Mark(level, f"{told.why}; the follow-up {how}. {why}")
+    both = answered and stated.level
+    level = STRONG if both else PASS if answered else min(stated.level, PASS)
+    return Mark(level, f"{stated.why}; the follow-up {how}. {why}")
 
 
 def result(incident: Incident, asked: Sequence[str], first_s: float, weighed: Weighed, answered: bool | None, why: str,

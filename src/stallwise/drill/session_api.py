@@ -50,7 +50,7 @@ def reply(session: str, text: str) -> dict[str, Any]:
     before = played.asked
     answer = handle(played, text)
     fresh = [e.file for kind in played.asked if kind not in before for e in played.incident.of(kind)]
-    # The papers themselves come beside the talk.
+    # The exhibits themselves come beside the talk.
     return _shown(played, replace(answer, says=f"opened: {', '.join(fresh)}") if fresh else answer)
 
 
@@ -77,7 +77,7 @@ def _shown(played: Round, answer: Answer) -> dict[str, Any]:
         "clock_s": round(played.elapsed_s),
         "target_s": round(TARGET_S),
         "stop_s": round(HARD_STOP_S),
-        "papers": _papers(played),
+        "artifacts": _opened(played),
         "notes": played.texts("think", "note"),
         "sheet": _sheet(played),
         "form": None if answer.over else form(played),
@@ -85,21 +85,21 @@ def _shown(played: Round, answer: Answer) -> dict[str, Any]:
 
 
 def form(played: Round) -> dict[str, Any]:
-    """What can be answered now: papers to buy, suspects to pick from, a probability or a number to type."""
+    """What can be answered now: artifacts to buy, candidates to pick from, a probability or a number to type."""
     if not played.committing:
         menu = [
             {"what": artifacts()[k].what, "minutes": artifacts()[k].minutes, "have": k in played.asked}
             for k in played.menu
         ]
-        return {"stage": "papers", "menu": menu}
+        return {"stage": "artifacts", "menu": menu}
     stage = played.stage
     pick = stage == "again" and "cause" in played.unread
-    lines = [cause_profiles()[c].says for c in played.suspects] if pick else []
+    lines = [cause_profiles()[c].says for c in played.candidates] if pick else []
     like = example(played.challenge.number.unit) if stage == "challenge" else ""
     return {"stage": stage, "ask": question(played).split("\n", 1)[0], "lines": lines, "like": like}
 
 
-def _papers(played: Round) -> list[dict[str, str]]:
+def _opened(played: Round) -> list[dict[str, str]]:
     """What was handed out so far, as it is shown; whole files lie in the folder of the round."""
     return [{"file": e.file, "text": digest(e)} for kind in played.asked for e in played.incident.of(kind)]
 

@@ -1,5 +1,5 @@
 # ruff: noqa: E501  (lines as the tools print them)
-"""Papers that every world has and that settle nothing: the change log, a colleague's note, the topology, the host."""
+"""Exhibits that every world has and that settle nothing: the change log, a colleague's note, the topology, the host."""
 
 from __future__ import annotations
 

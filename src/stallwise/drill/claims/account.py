@@ -17,7 +17,7 @@ from stallwise.units import Unit
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """A number that may rightly be said of the incident."""
+    """A number that rightly belongs to the incident."""
 
     says: str
     value: float
@@ -62,9 +62,9 @@ class Account:
 
 
 def challenge_for(account: Account, text: str) -> Challenge:
-    """The follow-up that fits what was said; else the one for everybody."""
-    said = plain(text)
-    fitting = (c for c in account.challenges if c.when and pattern_of(c.when).search(said))
+    """The follow-up that fits the account; else the one for everybody."""
+    lowered = plain(text)
+    fitting = (c for c in account.challenges if c.when and pattern_of(c.when).search(lowered))
     return next(fitting, next(c for c in account.challenges if not c.when))
 
 

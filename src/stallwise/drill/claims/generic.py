@@ -6,16 +6,16 @@ import re
 from functools import cache
 from itertools import combinations
 
+from stallwise.drill.candidates import candidates
 from stallwise.drill.cause_profiles import cause_profiles
 from stallwise.drill.claims.account import Account, Challenge, Quantity, account_of, classic
 from stallwise.drill.claims.reader import Idea
 from stallwise.drill.incident import CLASSICS, Incident, planted_finding
 from stallwise.drill.requests import artifacts
-from stallwise.drill.suspects import suspects
 from stallwise.readers.text.words import words_of
 
 FIXES = 3  # at most, so that an order can be held in mind
-STEM = 6  # letters that words of one meaning share
+STEM = 6  # characters that words of one meaning share
 PAIRED = 5  # words of a remedy of which any two together name it
 _EMPTY = frozenset(
     "the and for with its their are was were that this all others other than too instead into not one two where which from what "
@@ -32,7 +32,7 @@ def account(incident: Incident) -> Account:
     known, finding = cause_profiles()[incident.cause], planted_finding(incident)
     actions = [f.action for f in (finding.fixes if finding else ()) if f.action][:FIXES]
     ways = tuple(dict.fromkeys([*actions, known.fix]))
-    others = [c for c in suspects(incident) if c in cause_profiles() and c not in (incident.cause, *incident.also)]
+    others = [c for c in candidates(incident) if c in cause_profiles() and c not in (incident.cause, *incident.also)]
     aside = tuple(
         (_SET_ASIDE, *_groups(words)) for c in others for words in cause_profiles()[c].words if _groups(words)
     )

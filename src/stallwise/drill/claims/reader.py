@@ -12,9 +12,9 @@ from itertools import pairwise
 from stallwise.readers.text.groups import pattern_of, plain
 from stallwise.tables import table
 
-WINDOW = 220  # letters within which all words of an idea must stand: two lines of prose
+WINDOW = 220  # characters within which all words of an idea must stand: two lines of prose
 JOINED = 0.1  # of the words: a third joins others in prose, a sixth in a plan of short orders, none in a list of terms
-LEAST_WORDS = 6  # below it nothing is said that could be weighed
+LEAST_WORDS = 6  # below it there is nothing to weigh
 
 _SENTENCE = re.compile(r"(?<=[.!?;])(?:\s+|$)|\n+")
 _STEP = re.compile(_SENTENCE.pattern + r"|,?\s+(?:and\s+)?(?=(?:then|afterwards|after that|next|finally|later)\b)")
@@ -79,7 +79,7 @@ class Claim:
     """An idea where a text says it."""
 
     idea: str
-    at: int  # letters from the beginning: the order of what was said
+    at: int  # characters from the beginning: the order of the account
     denied: bool = False
     doubted: bool = False
 
@@ -119,8 +119,10 @@ def claims_in(text: str, ideas: Sequence[Idea], across: bool = False, steps: boo
         parts += [(a, f"{one} ; {two}") for (a, one), (_, two) in pairwise(parts)]
     for at, sentence in parts:
         for idea in ideas:
-            said = [c for line in idea.lines if (c := _said(line, sentence, at, idea.name)) is not None]
-            found += [c for c in said if not c.denied] or said  # one wording that affirms it outweighs the others there
+            claimed = [c for line in idea.lines if (c := _claimed(line, sentence, at, idea.name)) is not None]
+            found += [
+                c for c in claimed if not c.denied
+            ] or claimed  # one wording that affirms it outweighs the others there
     return sorted(set(found), key=lambda c: (c.at, c.idea))
 
 
@@ -154,7 +156,7 @@ def _plain(text: str) -> str:
     return "\n".join(plain(line) for line in spelled.split("\n"))
 
 
-def _said(line: tuple[str, ...], sentence: str, at: int, name: str) -> Claim | None:
+def _claimed(line: tuple[str, ...], sentence: str, at: int, name: str) -> Claim | None:
     """The closest stand of all words of a line; where it is denied, a denial."""
     places = [_places(group.removeprefix("!"), sentence) for group in line]
     if not all(places):

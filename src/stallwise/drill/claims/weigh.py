@@ -41,7 +41,7 @@ class Weighed:
     numbers: Mark
     unread: tuple[str, ...]  # "cause", "fixes": what could not be read and may be asked back once
     trap_first: bool
-    said: tuple[str, ...]  # what was taken from the text, for the player to see
+    understood: tuple[str, ...]  # what was taken from the text, for the player to see
 
 
 @lru_cache(maxsize=256)
@@ -53,14 +53,14 @@ def weigh(text: str, account: Account) -> Weighed:
     actions, trap_first = _actions(text, account)
     cause = _cause(text, account)
     fixes = _fixes(actions, account)
-    said = [account.cause.says] if cause.level else []
-    said += [i.says for i in _affirmed(text, account.mechanisms)] if cause.level else []
-    said += [f"{n}. {account.actions[name].says}" for n, name in enumerate(actions, start=1)]
+    found = [account.cause.says] if cause.level else []
+    found += [i.says for i in _affirmed(text, account.mechanisms)] if cause.level else []
+    found += [f"{n}. {account.actions[name].says}" for n, name in enumerate(actions, start=1)]
     unread = tuple(
         name for name, missing in (("cause", not claims_in(text, (account.cause,))), ("fixes", not actions)) if missing
     )
     return Weighed(
-        cause, fixes, _boring(text, account, cause), _numbers(text, account), unread, trap_first, tuple(said)
+        cause, fixes, _boring(text, account, cause), _numbers(text, account), unread, trap_first, tuple(found)
     )
 
 
@@ -83,8 +83,8 @@ def _cause(text: str, account: Account) -> Mark:
 
 
 def _affirmed(text: str, ideas: tuple[Idea, ...]) -> list[Idea]:
-    said = {c.idea for c in claims_in(text, ideas, across=True) if not c.denied}
-    return [i for i in ideas if i.name in said]
+    found = {c.idea for c in claims_in(text, ideas, across=True) if not c.denied}
+    return [i for i in ideas if i.name in found]
 
 
 def _actions(text: str, account: Account) -> tuple[list[str], bool]:
@@ -144,10 +144,10 @@ def _numbers(text: str, account: Account) -> Mark:
     return Mark(STRONG if len(set(right)) > 1 else PASS, f"{NUMBERS}{found}")
 
 
-def _same(said: float, unit: object, value: float, wanted: Unit) -> bool:
+def _same(given: float, unit: object, value: float, wanted: Unit) -> bool:
     fits = (
         unit is wanted
         or unit is None
         or (wanted in (Unit.RATIO, Unit.COUNT, Unit.SHARE) and unit in (Unit.RATIO, Unit.COUNT))
     )
-    return fits and said > 0 and 1 / ROUNDED <= said / value <= ROUNDED
+    return fits and given > 0 and 1 / ROUNDED <= given / value <= ROUNDED

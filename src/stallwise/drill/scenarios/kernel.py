@@ -8,7 +8,7 @@ from collections.abc import Callable
 from stallwise.drill.artifacts.counters import raw_csv
 from stallwise.drill.artifacts.rng import Rng
 from stallwise.drill.incident import EXACT, READ_OFF, WORKED_OUT, Decisive, Plot, exhibit
-from stallwise.drill.scenarios._classic_papers import slow_gemm, slow_triton
+from stallwise.drill.scenarios._classic_exhibits import slow_gemm, slow_triton
 from stallwise.drill.scenarios._planted import planted
 from stallwise.units import Unit
 

@@ -7,7 +7,7 @@ import json
 
 from stallwise.drill.artifacts.rng import Rng
 from stallwise.drill.incident import EXACT, Decisive, Plot, exhibit
-from stallwise.drill.scenarios._classic_papers import fp8_long_context
+from stallwise.drill.scenarios._classic_exhibits import fp8_long_context
 from stallwise.drill.scenarios._planted import planted
 from stallwise.units import Unit
 

@@ -10,9 +10,7 @@ from stallwise.render import strict_json as json
 @click.command(
     "learn", epilog="Examples: stallwise drill learn; stallwise drill learn --steps 1; stallwise drill learn --json"
 )
-@click.option(
-    "--steps", default=3, show_default=True, type=click.IntRange(min=1), help="How many steps in this sitting."
-)
+@click.option("--steps", default=3, show_default=True, type=click.IntRange(min=1), help="How many steps this time.")
 @click.option("--again", is_flag=True, help="From the first step, whatever was done before.")
 @click.option("--json", "as_json", is_flag=True, help="Print the path with what is done and leave.")
 def learn(steps: int, again: bool, as_json: bool) -> None:

@@ -1,13 +1,13 @@
 "use strict";
-// The drill's tab: what is said, and below it the form of what is asked now. Whatever is clicked is sent as the text one would type.
+// The drill's tab: what is shown, and below it the form of what is asked now. Whatever is clicked is sent as the text one would type.
 const stallwiseDrill = ({ $, el, call }) => {
   let session = "";
   const button = (text, act, props) => { const b = el("button", text, { type: "button", ...(props || {}) }); b.addEventListener("click", act); return b; };
   const send = (text) => talk("reply", { session, text });
   const row = (...nodes) => { const r = el("div", null, { class: "line" }); r.append(...nodes); return r; };
 
-  const papers = (form) => [
-    el("p", "Papers cost minutes of the incident. Or ask below in your own words."),
+  const artifacts = (form) => [
+    el("p", "Artifacts cost minutes of the incident. Or ask below in your own words."),
     ...form.menu.map((m, n) => button((m.have ? "again: " : "") + m.what + " · " + (m.have ? 0 : m.minutes) + " min", () => send("ask " + (n + 1)))),
     button("A hint, for a point", () => send("hint")),
     button("I have seen enough: commit", () => send("commit"), { class: "main" }),
@@ -28,9 +28,9 @@ const stallwiseDrill = ({ $, el, call }) => {
       const box = el("input", null, { type: "checkbox", id: "tick" + n });
       return [box, row(box, el("label", text, { for: "tick" + n }))];
     });
-    return [...boxes.map(([, r]) => r), button("That is what I said", () => send(boxes.map(([b], n) => b.checked ? n + 1 : 0).filter(Boolean).join(" ") || "none"), { class: "main" })];
+    return [...boxes.map(([, r]) => r), button("These", () => send(boxes.map(([b], n) => b.checked ? n + 1 : 0).filter(Boolean).join(" ") || "none"), { class: "main" })];
   };
-  const forms = { papers, again: one, one, order, ticks, sure };
+  const forms = { artifacts, again: one, one, order, ticks, sure };
   const skippable = ["tell", "again", "sure", "challenge", "one", "order", "ticks"];
 
   let began = 0, target = 0, stop = 0, ticking = null, open = "";
@@ -39,7 +39,7 @@ const stallwiseDrill = ({ $, el, call }) => {
     const s = (Date.now() - began) / 1000;
     $("drill-clock").textContent = two(s) + " of " + two(target) + (s > stop ? ", time is up: answer what is asked" : s > target ? ", hard stop at " + two(stop) : "");
   };
-  const desk = (a) => {
+  const side = (a) => {
     const round = a.clock_s !== undefined;
     $("drill-play").hidden = false;
     $("drill-side").hidden = $("drill-clock").hidden = !round;
@@ -48,20 +48,20 @@ const stallwiseDrill = ({ $, el, call }) => {
     began = Date.now() - a.clock_s * 1000; target = a.target_s; stop = a.stop_s;
     tick();
     if (!a.over) ticking = setInterval(tick, 1000);
-    const fresh = a.papers.filter((p) => !known.includes(p.file));
-    known = a.papers.map((p) => p.file);
+    const fresh = a.artifacts.filter((p) => !known.includes(p.file));
+    known = a.artifacts.map((p) => p.file);
     if (fresh.length) open = fresh[0].file;
-    $("papers").replaceChildren(...a.papers.map((p) => button(p.file, () => { open = p.file; pane(a.papers); }, { "data-file": p.file })));
-    pane(a.papers);
+    $("artifacts").replaceChildren(...a.artifacts.map((p) => button(p.file, () => { open = p.file; pane(a.artifacts); }, { "data-file": p.file })));
+    pane(a.artifacts);
     $("notes").replaceChildren(...a.notes.map((n) => el("li", n)));
     sheet(a.sheet);
   };
   let known = [];
-  const pane = (papers) => {
-    const shown = papers.find((p) => p.file === open);
+  const pane = (artifacts) => {
+    const shown = artifacts.find((p) => p.file === open);
     $("paper").hidden = !shown;
     $("paper").textContent = shown ? shown.text : "";
-    for (const b of $("papers").children) b.setAttribute("aria-pressed", String(b.dataset.file === open));
+    for (const b of $("artifacts").children) b.setAttribute("aria-pressed", String(b.dataset.file === open));
   };
   const sheet = (result) => {
     $("sheet").hidden = !result;
@@ -91,12 +91,12 @@ const stallwiseDrill = ({ $, el, call }) => {
       const a = await call("/api/drill/" + verb, body);
       session = a.session || session;
       if (body.text) $("talk").append(el("p", body.text, { class: "me" }));
-      const said = el("p", a.says);
-      $("talk").append(said);
-      desk(a);
+      const line = el("p", a.says);
+      $("talk").append(line);
+      side(a);
       offer(a.form);
       $("reply").hidden = Boolean(a.over);
-      said.scrollIntoView({ block: "nearest" });
+      line.scrollIntoView({ block: "nearest" });
     } catch (error) { $("talk").append(el("p", error.message, { class: "problem" })); }
   };
   $("reply").addEventListener("submit", (e) => { e.preventDefault(); const text = $("text").value.trim(); $("text").value = ""; if (text) send(text); });

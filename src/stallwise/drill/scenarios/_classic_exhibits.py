@@ -1,5 +1,5 @@
 # ruff: noqa: E501  (lines as the programs print them)
-"""The papers of the eight classic incidents: files as the programs write them, with noise and with features that tempt."""
+"""The exhibits of the eight classic incidents: files as the programs write them, with noise and with features that tempt."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from stallwise.drill.incident import Exhibit, exhibit
 from stallwise.physics.sim.pipeline import PassTimes, run_program
 from stallwise.physics.sim.schedules import schedule_named
 
-Papers = tuple[Exhibit, ...]
+Exhibits = tuple[Exhibit, ...]
 H100 = gpu_state.CARDS[0]
 HW_THERMAL = 0x40 | 0x8  # clocks_event_reasons: hardware thermal slowdown
 
@@ -56,7 +56,7 @@ def slow_gemm(
     library: float = 650.0,
     tensor: float = 12.0,
     capability: str = "9.0",
-) -> Papers:
+) -> Exhibits:
     """A product that loads its tiles synchronously; rates in TFLOP/s."""
     counters = {
         "time_ms": 2 * size**3 / rate * 1e-9, "sm": 94.0, "memory": 58.0, "dram": 45.0, "l1": 61.0, "l2": 52.0, "issue": 41.0, "tensor": tensor, "fma": 23.0, "alu": 19.0,
@@ -80,7 +80,7 @@ def slow_gemm(
     )
 
 
-def mfu_collapse(rng: Rng) -> Papers:
+def mfu_collapse(rng: Rng) -> Exhibits:
     late, good, factor = 136, 6120.0, 48 / 22
     log = "".join(
         megatron(n, rng.near(good * (factor if n > 1760 else 1.0), 0.006), 2.1 + 40 / n, rng.near(0.4, 0.08))
@@ -111,7 +111,7 @@ def mfu_collapse(rng: Rng) -> Papers:
     )
 
 
-def collapse_at_load(rng: Rng) -> Papers:
+def collapse_at_load(rng: Rng) -> Exhibits:
     step = "INFO 11-04 16:{:02d}:{:02d} [core.py:387] Iteration({}): {} context requests, {} context tokens, {} generation requests, {} generation tokens, iteration elapsed time: {:.1f} ms, kv cache: {:.1f}%\n"
     rows = []
     for i in range(160):
@@ -153,7 +153,7 @@ def collapse_at_load(rng: Rng) -> Papers:
 
 def fp8_long_context(
     rng: Rng, calibrated: float = 96.0, observed: float = 310.0, was: float = 0.71, now: float = 0.54, last: int = 79
-) -> Papers:
+) -> Exhibits:
     """Static scales of short inputs; the last attention outputs grow with the length."""
     top = observed / calibrated
     head = "layer,context,amax,calibrated_amax,saturated_fraction,rel_error\n"
@@ -189,7 +189,7 @@ def fp8_long_context(
     )
 
 
-def smaller_tp(rng: Rng) -> Papers:
+def smaller_tp(rng: Rng) -> Exhibits:
     place = oom.traceback(
         ("pretrain.py", "main", "loss = train_step(batch)"),
         (
@@ -241,7 +241,7 @@ def _summary(rng: Rng) -> str:
     )
 
 
-def allreduce_cliff(rng: Rng) -> Papers:
+def allreduce_cliff(rng: Rng) -> Exhibits:
     sizes = ((64, 45.0), (128, 52.0), (256, 61.0), (512, 340.0))
     scaling = "ranks,time_ms,run\n" + "".join(f"{n},{rng.near(t, 0.004):.1f},{k}\n" for n, t in sizes for k in range(1))
     near = fabric.perf_table(H100.name, 256, 32, 46.2)
@@ -269,7 +269,7 @@ def allreduce_cliff(rng: Rng) -> Papers:
     )
 
 
-def slow_triton(rng: Rng, tiles: Sequence[tuple[int, int]] = ((128, 128), (64, 64)), speed: float = 0.7) -> Papers:
+def slow_triton(rng: Rng, tiles: Sequence[tuple[int, int]] = ((128, 128), (64, 64)), speed: float = 0.7) -> Exhibits:
     """An autotuner with few configurations; speed against eager."""
     tried = "".join(
         f"Autotuning kernel fused_norm_linear with config BLOCK_M: {m}, BLOCK_N: {n}, BLOCK_K: 32, num_warps: 4, num_ctas: 1, num_stages: 2, maxnreg: None\n" for m, n in tiles
@@ -293,7 +293,7 @@ def slow_triton(rng: Rng, tiles: Sequence[tuple[int, int]] = ((128, 128), (64, 6
     )
 
 
-def bubble_mystery(rng: Rng) -> Papers:
+def bubble_mystery(rng: Rng) -> Exhibits:
     per_stage = (31.0, 24.0, 24.0, 24.0, 24.0, 24.0, 24.0, 46.0)
     forward = tuple(rng.near(t, 0.004) / 3e3 for t in per_stage)
     times = PassTimes(forward, forward, forward, p2p_s=2e-4)
@@ -311,7 +311,7 @@ def bubble_mystery(rng: Rng) -> Papers:
     )
 
 
-# How each was started, for those whose other papers do not say it.
+# How each was started, for those whose other exhibits do not say it.
 LAUNCHED = {
     1: (
         "build.sh",
@@ -340,13 +340,13 @@ LAUNCHED = {
 }
 
 
-def papers_of(number: int, rng: Rng) -> Papers:
-    """All papers of a classic."""
-    own = PAPERS[number](rng)
+def exhibits_of(number: int, rng: Rng) -> Exhibits:
+    """All exhibits of a classic."""
+    own = EXHIBITS[number](rng)
     return (*own, *(exhibit("case", *LAUNCHED[n], False) for n in LAUNCHED if n == number))
 
 
-PAPERS: dict[int, Callable[[Rng], Papers]] = dict(
+EXHIBITS: dict[int, Callable[[Rng], Exhibits]] = dict(
     enumerate(
         (
             slow_gemm,

@@ -22,10 +22,10 @@ WEIGHED = {
 }
 
 
-def suspects(incident: Incident) -> tuple[str, ...]:
+def candidates(incident: Incident) -> tuple[str, ...]:
     """The same for everybody who plays this seed."""
     rng = Rng(incident.seed * 7919 + 13)
-    listed = list(classic(incident.seed)["suspects"]) if incident.seed <= CLASSICS else _offered(incident, rng)
+    listed = list(classic(incident.seed)["candidates"]) if incident.seed <= CLASSICS else _offered(incident, rng)
     return tuple(rng.some(listed, len(listed)))
 
 
