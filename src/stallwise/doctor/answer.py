@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from stallwise.doctor.advice import advised
 from stallwise.doctor.asking import captures_of, completing, separating
+from stallwise.doctor.fell_short import fell_short
 from stallwise.doctor.findings.diagnosis import SOMETHING_ELSE, Hypothesis, NextStep, State
 from stallwise.doctor.findings.finding import EVEN_ODDS, Finding, Reason
 from stallwise.doctor.findings.program_end import ended_in, own_error, says_all
@@ -48,7 +49,8 @@ def answer(
 ) -> Answer:
     """Proof first, recognition second, question third; `curve`: how sure recognition may be of what it was told on request."""
     aloud, symptoms = complained(evidence, complaints), [c.symptom for c in complaints]
-    healthy = bool(evidence.stems) and not _shown(complaints) and curve is None and reads_healthy(evidence, symptoms)
+    complains = _shown(complaints) or curve is not None or fell_short(evidence)
+    healthy = bool(evidence.stems) and not complains and reads_healthy(evidence, symptoms)
     proved = proved.doubted() if healthy else proved
     ranking = None
     verdict = _judged(evidence, proved.findings, proved, complaints, contradictions)
