@@ -10,6 +10,7 @@ from stallwise.causes import all_rules, rivals_of
 from stallwise.doctor.answer import Answer, answer
 from stallwise.doctor.ask.bank import bank
 from stallwise.doctor.ask.choose import best_question
+from stallwise.doctor.code_line import with_code_line
 from stallwise.doctor.compared_numbers import with_numbers
 from stallwise.doctor.contradictions import contradictions
 from stallwise.doctor.find import Paths, listed
@@ -117,7 +118,9 @@ def examine(evidence: Evidence, put: Collection[str] = (), curve: tuple[float, .
     measured = proved.ledger is not None and not proved.ledger.source.stated  # every second has its account
     argued = found.findings if measured else _with_rivals(with_numbers(found.findings, evidence), evidence)
     owner = {rule.cause: rule.owner for rule in rules}
-    findings = tuple(replace(f, owner=owner.get(f.cause, "")) for f in (*argued, *proved.of_kernels))
+    findings = tuple(
+        with_code_line(replace(f, owner=owner.get(f.cause, "")), evidence) for f in (*argued, *proved.of_kernels)
+    )
     asks = relevant_first(of_its_kind(not_just_done(found.next, evidence), evidence), (c.symptom for c in stated))
     return fitting(
         Diagnosis(

@@ -30,6 +30,7 @@ DEFAULT_LIMITS = Limits()
 ENGINES = ("local", "ray")
 READ_AS_WORDS = "there is no file of this name: it was read as words"
 NO_READER = "no reader knows this file"
+BUNDLE, LOG = "bundle.json", "log.txt"  # of a recorded job: how it ended, and what it printed
 SMALL_BYTES = 50_000  # of a file that takes as long to be asked about as to be read
 NAMED = 3  # files named in a message before the rest is counted
 AGAIN = "capture one: stallwise record -- python train.py   (formats: stallwise formats)"
@@ -78,14 +79,17 @@ def gather(
     for name, problem in unopened:
         evidence.notes.append(Note(problem.problem, Source(name), lost=True))
     problems = [problem for _, problem in unopened]
+    own_logs = {a.name.removesuffix(BUNDLE) + LOG for a in artifacts if a.name.endswith(BUNDLE)}
     for reading in separate_runs(readings):
         if reading.problem is not None:
             problems.append(reading.problem)
             evidence.notes.append(Note(reading.problem.problem, Source(reading.name), lost=True))
         elif not reading.formats and reading.name in typed:
             continue  # what is said of it is said below
-        elif not reading.formats:
+        elif not reading.formats and reading.name not in own_logs:
             evidence.notes.append(Note(NO_READER, Source(reading.name)))
+        elif not reading.formats:
+            continue  # a job may print nothing
         else:
             evidence.inputs.append(reading.name)
             evidence.formats += [f for f in reading.formats if f not in evidence.formats]

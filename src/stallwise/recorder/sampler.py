@@ -8,17 +8,15 @@ are as far apart as their share of its time asks for.
 
 from __future__ import annotations
 
-import os
 import sys
-import sysconfig
 import threading
 import time
 from collections import deque
 from typing import TYPE_CHECKING, Any, Deque, Dict, List, Optional, Tuple
 
 from stallwise.recorder import schema, threads
-from stallwise.recorder.error_origin import OURS
 from stallwise.recorder.frames import current_frames
+from stallwise.recorder.line_names import LineNames
 
 if TYPE_CHECKING:
     from stallwise.recorder.recorder import Recorder
@@ -41,9 +39,6 @@ SILENT_FOR_S = 10.0  # a busy process in which no step was ever found writes its
 BUSY_SHARE = 0.3  # of one core; a launcher that waits for its children is not worth a record
 
 
-_STANDARD = sysconfig.get_paths().get("stdlib", "") + os.sep
-
-
 class Sampler:
     """A daemon thread; what it costs is measured in bench/gpu/recorder_overhead.py."""
 
@@ -51,9 +46,7 @@ class Sampler:
         self._recorder = recorder
         self._every_s = every_s
         self._ids: Dict[Tuple[int, ...], int] = {}  # stacks
-        self._at: Dict[Tuple[int, int], int] = {}  # instructions: their lines
-        self._lines: Dict[str, int] = {}
-        self._codes: Dict[int, Tuple[Any, str]] = {}  # held, so that no other code gets its address; and its file
+        self._names = LineNames()
         self._new: Deque[Dict[str, Any]] = deque()
         self._ms: List[float] = []
         self._id: List[int] = []
@@ -65,7 +58,6 @@ class Sampler:
         self._of: Any = None
         self._clock: Optional[int] = None  # of the training thread
         self._quit = False
-        self._here = os.getcwd() + os.sep
 
     def start(self) -> None:
         """Begins to look."""
@@ -130,14 +122,8 @@ class Sampler:
             return  # the thread that trained has ended
         lines: List[int] = []
         while frame is not None and len(lines) < DEPTH:
-            code = frame.f_code
-            at = id(code), frame.f_lasti
-            line = self._at.get(at)
-            if line is None:
-                line = self._at[at] = self._line(code, frame.f_lineno or 0)
-            lines.append(line)
+            lines.append(self._names.number(frame))
             frame = frame.f_back
-        code = None
         stack = tuple(lines)
         number = self._ids.get(stack)
         if number is None:
@@ -150,34 +136,12 @@ class Sampler:
         self._stage.append(self._recorder.stage)
         self._held_s += USUAL * (time.perf_counter() - began_s - self._held_s)
 
-    def _line(self, code: Any, number: int) -> int:
-        """The number of a line; its text is written with the next flush, once."""
-        known = self._codes.get(id(code))
-        if known is None:
-            known = self._codes[id(code)] = code, self._short(code.co_filename)
-        text = "%s:%d %s" % (known[1], number, code.co_name)
-        line = self._lines.get(text)
-        if line is None:
-            line = self._lines[text] = len(self._lines)
-            self._new.append({"k": "line", "id": line, "at": text})
-        return line
-
     def _remember(self, stack: Tuple[int, ...]) -> int:
         if len(self._ids) >= MOST_STACKS:
             return -1
         number = self._ids[stack] = len(self._ids)
         self._new.append({"k": "frames", "id": number, "lines": stack})
         return number
-
-    def _short(self, file: str) -> str:
-        for place in ("site-packages/", "dist-packages/"):
-            if place in file:
-                return schema.LIBRARY + file.rpartition(place)[2]
-        if file.startswith((_STANDARD, OURS, "<frozen")):
-            return schema.LIBRARY + os.sep.join(file.split(os.sep)[-2:])
-        if file.startswith(self._here):
-            return file[len(self._here) :]
-        return os.sep.join(file.split(os.sep)[-2:])
 
     def _forget(self) -> None:
         """Nothing is trained here so far: keep no more than the last seconds."""
@@ -188,8 +152,9 @@ class Sampler:
         ms, self._ms = self._ms, []
         ids, self._id = self._id, []
         stage, self._stage = self._stage, []
-        while self._new:
-            self._recorder.writer.put(self._new.popleft())
+        stacks = [self._new.popleft() for _ in range(len(self._new))]
+        for line in (*self._names.take(), *stacks):  # a stack is written after the lines that it names
+            self._recorder.writer.put(line)
         count = min(len(ms), len(ids), len(stage))  # the sampling thread may be between two of them
         if count:
             line = {"k": "samples", "t": self._from_s, "ms": ms[:count], "id": ids[:count], "stage": stage[:count]}

@@ -17,6 +17,7 @@ from stallwise.recorder import schema, step_boundaries
 from stallwise.recorder.after_import import after_import
 from stallwise.recorder.compiled import Compiled
 from stallwise.recorder.error_origin import quietly
+from stallwise.recorder.loader_workers import watch_loader_workers
 from stallwise.recorder.optimizers import Optimizers
 from stallwise.recorder.patches import Patches
 from stallwise.recorder.recorder import Recorder
@@ -186,6 +187,7 @@ class Stages:
 
         self._removers.append(Optimizers(self, torch, patches).remove)
         patches.wrap(dataloader._BaseDataLoaderIter, "__next__", self._loading)
+        watch_loader_workers(patches, self.recorder)
         distributed = sys.modules.get("torch.distributed")
         inner = sys.modules.get("torch.distributed.distributed_c10d")
         for name in COLLECTIVES:

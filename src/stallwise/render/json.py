@@ -11,6 +11,7 @@ from stallwise.doctor.findings.question import Question
 from stallwise.doctor.findings.trial import Trial, Trials
 from stallwise.doctor.findings.without_finding import without_finding
 from stallwise.evidence.catalog import step
+from stallwise.evidence.user_lines import CodeLine
 from stallwise.render.tables import tables_dict
 
 JOB = "job.attribution"  # slowdown of a job of many workers and who explains it
@@ -212,6 +213,7 @@ def _finding(finding: Finding, place: int, whole_s: float | None) -> dict[str, A
         "summary": finding.summary,
         "family": finding.family,
         "owner": finding.owner or None,
+        "code_line": _code_line(finding.code_line),
         "scope": finding.scope.to_dict(),
         "account": finding.category.value if finding.category else None,
         "gain": _gain(finding.gain, whole_s),
@@ -226,6 +228,10 @@ def _finding(finding: Finding, place: int, whole_s: float | None) -> dict[str, A
         "rivals": [{"cause": r.cause, "less_likely": r.less_likely, "check": r.check} for r in finding.rivals],
         "would_change": list(finding.overturn),
     }
+
+
+def _code_line(line: CodeLine | None) -> dict[str, Any] | None:
+    return None if line is None else {name: getattr(line, name) for name in ("file", "line", "function", "share")}
 
 
 def _fix(fix: Fix, whole_s: float | None) -> dict[str, Any]:

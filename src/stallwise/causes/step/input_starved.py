@@ -83,7 +83,7 @@ def input_starved(evidence: Evidence) -> Finding | None:
             *_unhidden(facts, loader, wait),
         ),
         fixes=(
-            _more_workers(
+            *_more_workers(
                 facts, workers, alone, f"{ms(loader)} a batch against {ms(facts.step_s - wait)} of work", gain
             ),
             Fix(
@@ -115,21 +115,21 @@ def _unhidden(facts: StepFacts, loader: float, wait: float) -> tuple[Reason, ...
     )
 
 
-def _more_workers(facts: StepFacts, wanted: int, alone: bool, why: str, gain: Gain) -> Fix:
-    """As many as the batch needs, never more than the machine has cores."""
-    cores = facts.evidence.value(logged.CPU_CORES)
-    start = "0 -> " if alone else "up to "
+def _more_workers(facts: StepFacts, wanted: int, alone: bool, why: str, gain: Gain) -> tuple[Fix, ...]:
+    """As many as the batch needs, never more than the machine has cores; none where it has as many already."""
+    cores, have = facts.evidence.value(logged.CPU_CORES), facts.evidence.value(logged.LOADER_WORKERS, 0.0)
+    start = "0 -> " if alone else f"{have:.0f} -> " if have else "up to "
+    wanted = max(wanted, int(have) + 1)
     if cores == cores and wanted > cores - 1:
         enough = max(1, int(cores) - 1)
-        part = facts.gain(0.0, gain.high_s * min(1.0, enough / wanted), "the wait, as far as these cores go")
-        return Fix(f"num_workers {start}{enough}: all that {cores:.0f} cores carry, where {wanted} would be needed ({why})",
-                   part, cost="CPU cores and host memory", risk="the cores stay the limit: make a sample cheaper as well")  # fmt: skip
-    return Fix(
-        f"num_workers {start}{wanted} ({why})",
-        gain,
-        cost="CPU cores and host memory",
-        risk="none if the dataset is picklable",
-    )
+        if enough <= have:
+            return ()
+        part = facts.gain(
+            0.0, gain.high_s * min(1.0, (enough - have) / (wanted - have)), "the wait, as far as these cores go"
+        )
+        return (Fix(f"num_workers {start}{enough}: all that {cores:.0f} cores carry, where {wanted} would be needed ({why})",
+                    part, cost="CPU cores and host memory", risk="the cores stay the limit: make a sample cheaper as well"),)  # fmt: skip
+    return (Fix(f"num_workers {start}{wanted} ({why})", gain, cost="CPU cores and host memory", risk="none if the dataset is picklable"),)  # fmt: skip
 
 
 def rate_too_low(facts: StepFacts) -> bool:

@@ -8,6 +8,7 @@ from stallwise.doctor.findings.rival import Rival
 from stallwise.evidence.capture import Capture
 from stallwise.evidence.fact import WHOLE, Fact, Scope, Source
 from stallwise.evidence.ledger import Category
+from stallwise.evidence.user_lines import CodeLine
 
 PERHAPS = "Perhaps: "  # opens the headline of what is less likely than all else together
 EVEN_ODDS = 0.5  # a prover this sure has found its cause
@@ -111,6 +112,7 @@ class Finding:
     tried: str = ""  # the trial that measured it
     recognised: bool = False  # the classifier names it; no prover saw it
     owner: str = ""  # who can mend it: your code, framework, node, network, storage, serving settings
+    code_line: CodeLine | None = None  # of the user's, where stacks were sampled and one line holds most of them
 
     @property
     def is_verdict(self) -> bool:

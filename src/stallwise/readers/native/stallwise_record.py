@@ -15,6 +15,7 @@ from stallwise.evidence.catalog.distributed import WORLD_SIZE
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Note, Scope, Series, Source, Table
 from stallwise.evidence.operations import Work
+from stallwise.evidence.user_lines import BESIDE, is_users, user_lines
 from stallwise.readers._operation_columns import of_step_parts
 from stallwise.readers._stack_lines import lines_table
 from stallwise.readers.native._sampled_stacks import sampled_stacks
@@ -35,7 +36,6 @@ FEWEST_SAMPLES = 20
 REPLAY = "replay"
 NOTHING_REPEATS = "no step was found: nothing in this program repeats that the recorder knows"
 MOST_OF = 0.6  # of the samples that one line holds, itself or what it called
-LIBRARIES = ("<frozen", "torch/", "numpy/", "python3", "lib/", "jax/", "transformers/", "lightning/", "stallwise/")
 
 
 def recognises(name: str, head: bytes) -> bool:
@@ -128,7 +128,15 @@ def _stacks(record: RankRecord, source: Source, scope: Scope) -> Iterator[Item]:
     seen.update(record.counted)
     yield from lines_table(((record.frames.get(stack, ()), count) for stack, count in seen.items()), source, scope)
     first_s, last_s = (record.time_s[0], record.time_s[-1]) if record.time_s else (0.0, float("inf"))
-    looked = [s for s in record.samples if s.stage is None and first_s <= s.time_s <= last_s]
+    inside = [s for s in record.samples if first_s <= s.time_s <= last_s]
+    by_stage = Counter((s.stage or BESIDE, s.stack) for s in inside)
+    by_stage.update({(BESIDE, stack): count for stack, count in record.counted.items()})
+    table = user_lines(
+        ((stage, record.frames.get(stack, ()), n) for (stage, stack), n in by_stage.items()), source, scope
+    )
+    if table is not None:
+        yield table
+    looked = [s for s in inside if s.stage is None]
     aside = Counter(s.stack for s in looked if record.frames.get(s.stack))
     aside.update({stack: count for stack, count in record.counted.items() if record.frames.get(stack)})
     if aside.total() < FEWEST_SAMPLES:
@@ -139,7 +147,7 @@ def _stacks(record: RankRecord, source: Source, scope: Scope) -> Iterator[Item]:
 
 def own_line(stack: list[str]) -> str:
     """The innermost line of the user's own: the first that is not a library's."""
-    return next((line for line in stack if not line.startswith(LIBRARIES)), stack[0])
+    return next((line for line in stack if is_users(line)), stack[0])
 
 
 def holding_line(stacks: list[tuple[list[str], int]]) -> tuple[str, float]:
@@ -151,7 +159,7 @@ def holding_line(stacks: list[tuple[list[str], int]]) -> tuple[str, float]:
     total, held, depth = 0, Counter[str](), dict[str, int]()
     inner = Counter[str]()
     for stack, count in stacks:
-        own = [line for line in reversed(stack) if not line.startswith(LIBRARIES)] or stack[:1]
+        own = [line for line in reversed(stack) if is_users(line)] or stack[:1]
         total += count
         inner[own[-1]] += count
         for level, line in enumerate(dict.fromkeys(own)):
