@@ -42,12 +42,6 @@ class Unit(Enum):
 
 _DECIMAL = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
 _BINARY = {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40, "Pi": 2.0**50}
-_SECONDS = {
-    "ns": 1e-9, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "usec": 1e-6, "ms": 1e-3, "msec": 1e-3, "s": 1.0,
-    "sec": 1.0, "secs": 1.0, "second": 1.0, "seconds": 1.0, "min": 60.0, "mins": 60.0, "minute": 60.0,
-    "minutes": 60.0, "h": 3600.0, "hr": 3600.0, "hour": 3600.0, "hours": 3600.0, "d": 86400.0,
-    "day": 86400.0, "days": 86400.0,
-}  # fmt: skip
 LONGEST_NUMBER = 200  # letters of a number with its unit
 _QUANTITY = re.compile(r"^\s*([-+]?(?:\d[\d,_]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)\s*(.*?)\s*$")
 
@@ -81,7 +75,7 @@ def _finite(number: str | float, unit: Unit) -> float:
 
 def _scale(suffix: str, unit: Unit) -> float | None:
     if unit is Unit.SECOND:
-        return _SECONDS.get(suffix) or _SECONDS.get(suffix.lower())
+        return factor(suffix, unit)
     if unit in (Unit.SHARE, Unit.RATIO):
         return {"%": 0.01, "percent": 0.01, "pct": 0.01, "x": 1.0}.get(suffix)
     if unit is Unit.CELSIUS:
@@ -238,3 +232,8 @@ def readings_of(written: str) -> tuple[tuple[Unit | None, float], ...]:
     return tuple(
         (None if what == STEPS_A_SECOND else _COUNTS.get(what) or Unit(what), factor) for what, factor in found
     )
+
+
+def factor(written: str, unit: Unit) -> float | None:
+    """What a number with this unit is multiplied by to be in SI; None for a word that is no such unit."""
+    return next((found for what, found in readings_of(written) if what is unit), None)

@@ -18,6 +18,7 @@ from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Scope, Series, Source, Table
 from stallwise.late import np
 from stallwise.readers._patterns import document, patterns
+from stallwise.units import readings_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -29,7 +30,6 @@ Card = tuple[int, str | None]  # its number and its node
 ALL_REASONS = (1 << 48) - 1  # more bits than any driver has given a meaning to, and few enough for a float
 _P = patterns("nvidia_smi")
 _NUMBER = re.compile(r"^\s*(-?\d+(?:\.\d+)?)\s*([A-Za-z%/]*)")
-_SCALES = {"MiB": 2.0**20, "KiB": 2.0**10, "GiB": 2.0**30, "MHz": 1e6, "%": 0.01, "KB/s": 1e3, "MB/s": 1e6, "Mhz": 1e6}
 _FLAGS = {"yes": 1.0, "no": 0.0}
 _STAMPS: tuple[Callable[[str], datetime], ...] = (
     datetime.fromisoformat,
@@ -55,7 +55,7 @@ def number(text: str, unit: str = "") -> float:
     match = _NUMBER.match(text)
     if not match:
         return _FLAGS.get(text.strip().lower(), float("nan"))
-    return float(match[1]) * _SCALES.get(match[2] or unit, 1.0)
+    return float(match[1]) * next((factor for _, factor in readings_of(match[2] or unit)), 1.0)
 
 
 def seconds(text: str) -> float:

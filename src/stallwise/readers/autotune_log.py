@@ -14,6 +14,7 @@ from stallwise.evidence.fact import Fact, Note, Scope, Source, Table
 from stallwise.late import np
 from stallwise.readers._cells import number_of
 from stallwise.readers._patterns import entries, patterns
+from stallwise.units import Unit, factor
 
 FORMAT = "autotune log"
 LABELLED = True  # names of settings and kernels
@@ -22,7 +23,6 @@ KIND = "autotune"
 BYTES_PER_SPILL = 4.0  # compilers count spilled 32-bit registers
 MAX_BYTES = 256 << 20
 _P = patterns("autotune")
-_SCALE = {"ms": 1e-3, "us": 1e-6, "s": 1.0}
 Row = dict[str, Any]
 
 
@@ -72,8 +72,12 @@ def sweep(whole: Any, source: Source) -> Iterator[Item]:
     meta: Row = {"kernel": str(head.get("kernel", "")), "shape": head.get("shape")}
     for key, value in head.items():
         if (match := _P["library"].match(key)) and (library := number_of(value)) is not None:
-            meta.setdefault("library_s", library * _SCALE[match[1]])
+            meta.setdefault("library_s", library * _scale(match[1]))
     yield from _items(rows, source, meta) if rows else ()
+
+
+def _scale(unit: str) -> float:
+    return factor(unit, Unit.SECOND) or 1.0
 
 
 def _timed(line: str) -> Row | None:
@@ -94,7 +98,7 @@ def _items(rows: list[Row], source: Source, meta: Row) -> Iterator[Item]:
     axes = sorted(
         {key for row in rows for key, v in row.items() if key not in words["never"] and isinstance(v, int | float)}
     )
-    times = np.array([next((t * _SCALE[u] for key, u in words["times"] if (t := _first(row.get(key))) is not None), np.nan)
+    times = np.array([next((t * _scale(u) for key, u in words["times"] if (t := _first(row.get(key))) is not None), np.nan)
                       for row in rows])  # fmt: skip
     spills = np.array([_either(row, "nspill", "n_spills") for row in rows])
     columns = {axis: np.array([_either(row, axis) for row in rows]) for axis in axes}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from stallwise.evidence.artifact import Artifact
@@ -11,12 +10,12 @@ from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Source
 from stallwise.late import np
 from stallwise.readers._patterns import patterns
+from stallwise.units import Unit, parse
 
 FORMAT = "TGI log"
 CAPTURE = "text-generation-launcher --json-output ... 2>&1 | tee tgi.log"
 TAIL = 99.0
 _P = patterns("tgi_log")
-_UNITS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 TIMES = {
     "total_time": (serving.REQUEST_TIME, serving.REQUEST_TAIL),
     "queue_time": (serving.QUEUE_TIME, serving.QUEUE_TAIL),
@@ -58,4 +57,4 @@ def read(artifact: Artifact) -> Iterator[Item]:
 
 def _seconds(number: str, unit: str) -> float:
     """ "412µs", also where JSON escapes the letter."""
-    return float(number) * _UNITS[re.sub(r"\\u00b5|µ|μ", "u", unit)]
+    return parse(number + unit.replace(r"\u00b5", "u"), Unit.SECOND)

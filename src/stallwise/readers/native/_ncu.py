@@ -20,10 +20,9 @@ from stallwise.evidence.quantity import Quantity
 from stallwise.readers._cells import number_of
 from stallwise.readers._patterns import patterns
 from stallwise.readers.native._ncu_names import counters, derived, displayed, facts_in_rule
-from stallwise.units import Unit
+from stallwise.units import Unit, factor
 
 _P = patterns("ncu_text")
-_SCALE = {"n": 1e-9, "u": 1e-6, "µ": 1e-6, "m": 1e-3, "": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 UNCOUNTED = "kernels without counters"
 EMPTY = {"n/a", "nan", "(!) nan", "no data", "(!) n/a"}  # what stands where nothing was measured
 _VENDOR_LOCAL = "local"  # the tool's local estimates speak of one unit, not of the kernel
@@ -120,11 +119,10 @@ def number(text: str, unit: str, wanted: Unit) -> float | None:
     if wanted is Unit.SHARE:
         return value / 100 if unit == "%" else value
     if wanted is Unit.SECOND:
-        match = _P["time_unit"].match(unit)
-        return value * _SCALE[match[1]] if match else None
+        scale = factor(unit, Unit.SECOND)
+        return None if scale is None else value * scale
     if wanted in (Unit.BYTE, Unit.BYTE_PER_S):
-        match = _P["byte_unit"].match(unit)
-        return value * _SCALE[match[1]] if match else value
+        return value * (factor(unit.partition("/")[0], Unit.BYTE) or 1.0)
     return value
 
 
