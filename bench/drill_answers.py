@@ -13,8 +13,9 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from stallwise.drill.claims.account import account_of, classic
+from stallwise.drill.claims.generic import account
 from stallwise.drill.claims.weigh import PASS, STRONG, weigh
+from stallwise.drill.generate import incident
 
 
 def main() -> None:
@@ -22,7 +23,7 @@ def main() -> None:
     show = "--show" in sys.argv
     total: Counter[tuple[str, str]] = Counter()
     for row in rows:
-        done = weigh(row["text"], account_of(classic(row["scenario"])))
+        done = weigh(row["text"], account(incident(row["scenario"])))
         passed = min(done.cause.level, done.fixes.level) >= PASS
         strong = min(done.cause.level, done.fixes.level) >= STRONG
         trap = row["kind"] == "seed_trap" and done.fixes.level >= PASS

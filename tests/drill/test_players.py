@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from stallwise.drill.candidates import candidates
+from stallwise.drill.cause_profiles import cause_profiles
+from stallwise.drill.claims.generic import account
 from stallwise.drill.generate import incident
 from stallwise.drill.incident import CLASSICS, model_answer
 from stallwise.drill.rubric import LEVELS
@@ -34,6 +37,21 @@ def test_words_without_sentences_fail_with_every_paper_open(number: int, tmp_pat
     assert play(number, tmp_path, "list", account, exhibits=4).word == "fail"
 
 
+@pytest.mark.parametrize("number", range(1, CLASSICS + 1))
+def test_who_names_everything_or_repeats_the_question_fails(number: int, tmp_path: Path) -> None:
+    """Every candidate in a sentence of its own, the right one last, with its remedy; and the setup read back."""
+    case, known = incident(number), account(incident(number))
+    listed = sorted(candidates(case), key=lambda c: c in case.accepted)
+    every = " ".join(f"It is that {cause_profiles()[c].words[0]} is the reason." for c in listed)
+    first = next(i.says for rank, i in known.fixes if rank == 1)
+    for name, account_text in (
+        ("every", f"{every} {RIGHT[number]}"),
+        ("again", f"{case.setup} I would do this first: {first}."),
+    ):
+        done = play(number, tmp_path, name, account_text, exhibits=3)
+        assert done.word == "fail", (name, done)
+
+
 def test_hints_cost_a_point_each_and_everything_is_no_strong_choice(tmp_path: Path) -> None:
     few, many = play(2, tmp_path, "few", RIGHT[2]), play(2, tmp_path, "many", RIGHT[2], exhibits=99)
     assert few.marks["artifacts"].level == 2 and many.marks["artifacts"].level == 1 and many.points < few.points
@@ -50,8 +68,6 @@ def test_calibration_is_a_proper_loss(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_generated_incidents_know_their_own_remedy_from_their_trap(seed: int, tmp_path: Path) -> None:
-    from stallwise.drill.claims.generic import account
-
     known = account(incident(seed))
     first = next(i.says for rank, i in known.fixes if rank == 1)
     said = (

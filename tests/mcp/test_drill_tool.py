@@ -10,7 +10,7 @@ from stallwise.errors import BadRequest
 from stallwise.surfaces.mcp.tools import Tools
 
 ACCOUNT = (
-    "The stages are unequal, since the last one takes 46 ms against 24 and all others wait for it; the formula assumes equal stages. "
+    "The stages are unequal, since the last one takes 42 ms against 24 and all others wait for it; the formula assumes equal stages. "
     "I would move layers off the last stage first, then tune the virtual stages. No rank lags, so a straggler is less likely."
 )
 
@@ -22,7 +22,7 @@ def test_a_round_is_played_and_its_transcript_handed_out(tmp_path: Path, monkeyp
     opened = tools.drill("start", "8", "")
     session = opened["session"]
     shown = tools.drill("reply", session, "per-stage timings")
-    assert "opened: timers.log" in shown["says"] and "forward-compute" in shown["artifacts"][0]["text"]
+    assert "opened: stage_times.csv" in shown["says"] and "microbatch_ms" in shown["artifacts"][0]["text"]
     with pytest.raises(BadRequest):
         tools.drill("transcript", session, "")
     tools.drill("reply", session, "commit")

@@ -49,6 +49,8 @@ class Account:
     quantities: tuple[Quantity, ...]
     challenges: tuple[Challenge, ...]
     hints: tuple[str, ...]
+    setup: str = ""  # what everybody was given: repeating it claims nothing
+    others: tuple[Idea, ...] = ()  # causes that are offered beside it and are not accepted
 
     @property
     def checks(self) -> frozenset[str]:
@@ -91,6 +93,7 @@ def account_of(row: Mapping[str, Any]) -> Account:
             for c in row["challenge"]
         ),
         tuple(h["says"] for h in row.get("hint", ())),
+        row.get("setup", ""),
     )
 
 

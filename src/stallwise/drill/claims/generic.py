@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from functools import cache
 from itertools import combinations
 
@@ -27,15 +28,13 @@ _SET_ASIDE = "!not|isn't|aren't|no|less likely|unlikely|ruled out|rule* out|rath
 @cache
 def account(incident: Incident) -> Account:
     """A classic's own table; of any other incident, what is known of its cause."""
+    others = _others(incident)
     if incident.seed <= CLASSICS:
-        return account_of(classic(incident.seed))
+        return replace(account_of(classic(incident.seed)), others=others)
     known, finding = cause_profiles()[incident.cause], planted_finding(incident)
     actions = [f.action for f in (finding.fixes if finding else ()) if f.action][:FIXES]
     ways = tuple(dict.fromkeys([*actions, known.fix]))
-    others = [c for c in candidates(incident) if c in cause_profiles() and c not in (incident.cause, *incident.also)]
-    aside = tuple(
-        (_SET_ASIDE, *_groups(words)) for c in others for words in cause_profiles()[c].words if _groups(words)
-    )
+    aside = tuple((_SET_ASIDE, *line) for other in others for line in other.lines)
     settles = min(incident.deciding, key=lambda kind: artifacts()[kind].minutes)
     return Account(
         cause=Idea("cause_idea0", known.says, (*_lines((*known.words, incident.cause.replace("-", " "))), *_threes(known.says))),
@@ -51,7 +50,16 @@ def account(incident: Incident) -> Account:
             f"The cheapest paper that settles it costs {artifacts()[settles].minutes} min.",
             f"Look at {artifacts()[settles].what}.",
         ),
+        setup=incident.setup,
+        others=others,
     )  # fmt: skip
+
+
+def _others(incident: Incident) -> tuple[Idea, ...]:
+    """The other candidates, by what people call them."""
+    near = {n for c in incident.accepted for n in (c, *cause_profiles()[c].near)} | set(incident.also)
+    left = [c for c in candidates(incident) if c in cause_profiles() and c != "none" and c not in near]
+    return tuple(Idea(f"other:{c}", cause_profiles()[c].says, _lines(cause_profiles()[c].words)) for c in left)
 
 
 def _groups(text: str) -> tuple[str, ...]:

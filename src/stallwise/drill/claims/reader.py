@@ -14,6 +14,7 @@ from stallwise.tables import table
 
 WINDOW = 220  # characters within which all words of an idea must stand: two lines of prose
 JOINED = 0.1  # of the words: a third joins others in prose, a sixth in a plan of short orders, none in a list of terms
+REPEATED = 0.8  # of a sentence's words stand in the question: little of it is the player's own
 LEAST_WORDS = 6  # below it there is nothing to weigh
 
 _SENTENCE = re.compile(r"(?<=[.!?;])(?:\s+|$)|\n+")
@@ -124,6 +125,17 @@ def claims_in(text: str, ideas: Sequence[Idea], across: bool = False, steps: boo
                 c for c in claimed if not c.denied
             ] or claimed  # one wording that affirms it outweighs the others there
     return sorted(set(found), key=lambda c: (c.at, c.idea))
+
+
+def own_words(text: str, setup: str) -> str:
+    """The text without the sentences that repeat the question."""
+    given = set(_WORD.findall(_plain(setup)))
+    kept = [
+        s
+        for _, s in _sentences(text)
+        if (words := _WORD.findall(s)) and sum(w in given for w in words) < REPEATED * len(words)
+    ]
+    return "\n".join(kept)
 
 
 def orders_in(text: str) -> str:

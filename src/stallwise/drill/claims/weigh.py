@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from stallwise.drill.claims.account import Account
-from stallwise.drill.claims.reader import Idea, claims_in, is_prose, orders_in
+from stallwise.drill.claims.reader import Idea, claims_in, is_prose, orders_in, own_words
 from stallwise.drill.quantity import numbers
 from stallwise.units import Unit
 
@@ -16,6 +16,7 @@ NUMBERS = "numbers: "
 ROUNDED = 1.04  # people say 2.2 for 2.18 and 45 for 45.5
 ENOUGH_FIXES = 3  # an order needs more than two
 MOSTLY = 0.7  # of the pairs of remedies stand in the order of their worth: one of four may be misplaced
+HEDGES = 2  # other causes affirmed before the right one: a list of everything holds it too
 # From here on an account speaks of remedies; what stands before describes.
 _REMEDIES = re.compile(
     r"\b(?:fix(?:es)?(?: order\w*| ranked[^:]{0,30})?|remed(?:y|ies)|cures?|actions?|first fix|order of (?:fixes|work))\s*(?::|=)",
@@ -47,6 +48,7 @@ class Weighed:
 @lru_cache(maxsize=256)
 def weigh(text: str, account: Account) -> Weighed:
     """All that the text alone decides."""
+    text = own_words(text, account.setup)
     if not is_prose(text):
         empty = Mark(MISSING, "a list of terms claims nothing: say what is so, why, and what you would do")
         return Weighed(empty, empty, empty, empty, ("cause", "fixes"), False, ())
@@ -71,6 +73,10 @@ def _cause(text: str, account: Account) -> Mark:
         return Mark(MISSING, "the cause was denied" if no else "the cause was not named")
     if len(no) > len(yes):
         return Mark(MISSING, "the account contradicts itself about the cause")
+    before = {c.idea for c in claims_in(text, account.others) if not c.denied and c.at < yes[0].at}
+    if len(before) >= HEDGES:
+        named = "; ".join(i.says for i in account.others if i.name in before)
+        return Mark(MISSING, f"named only after {len(before)} others: {named}")
     how = _affirmed(text, account.mechanisms)
     if how:
         return Mark(STRONG, f"class and mechanism: {how[0].says}")

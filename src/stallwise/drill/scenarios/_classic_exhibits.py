@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from stallwise.drill.artifacts import fabric, gpu_state, oom
 from stallwise.drill.artifacts.background import topology
 from stallwise.drill.artifacts.counters import raw_csv
+from stallwise.drill.artifacts.dumps import flight_recorder, scrape
 from stallwise.drill.artifacts.engine import START, lines
 from stallwise.drill.artifacts.rank_traces import pipeline_traces
 from stallwise.drill.artifacts.rng import Rng
@@ -92,6 +93,10 @@ def mfu_collapse(rng: Rng) -> Exhibits:
         for n in range(12)
         for r in group
     )
+    dumps = {
+        r: flight_recorder(r, group, 2**27, [rng.near(41.0 if r == late else 7150.0, 0.02) for _ in range(12)])
+        for r in (group[0], late)
+    }
     smi = gpu_state.HEADER + "".join(
         gpu_state.row(rng, H100, g, heat=91, watt=395, clock=H100.clock_mhz * 0.46, mask=HW_THERMAL) if g == 0 else gpu_state.row(rng, H100, g, heat=68, watt=H100.watt * 0.62, clock=H100.clock_mhz, mask=0x1)
         for _ in range(6) for g in range(8)
@@ -106,6 +111,7 @@ def mfu_collapse(rng: Rng) -> Exhibits:
         exhibit("rank-times", "nccl_inspector.jsonl", waits),
         exhibit("gpu-state", "nvidia_smi_node17.csv", smi),
         exhibit("train-log", "train.log", log, False),
+        *(exhibit("rank-logs", f"nccl_trace_rank_{r}.json", dump, False) for r, dump in dumps.items()),
         exhibit("nccl-log", "nccl_init.log", fabric.init_log(hosts, 8), False),
         exhibit("kernel-log", "dmesg_node17.txt", dmesg, False),
     )
@@ -142,13 +148,29 @@ def collapse_at_load(rng: Rng) -> Exhibits:
     smi = gpu_state.HEADER + "".join(
         gpu_state.row(rng, H100, g, heat=61, watt=470, use=99) for _ in range(6) for g in range(8)
     )
+    metrics = [_metrics(minute) for minute in (0, 1)]
     return (
         exhibit("engine-log", "iterations.log", "".join(rows)),
         exhibit("engine-log", "vllm.log", log, False),
         exhibit("bench", "bench_16qps.json", json.dumps(bench[1], indent=1), False),
         exhibit("bench", "bench_4qps.json", json.dumps(bench[0], indent=1), False),
+        *(exhibit("engine-metrics", f"metrics_{n}.txt", text, False) for n, text in enumerate(metrics)),
         exhibit("gpu-state", "nvidia_smi.csv", smi, False),
     )
+
+
+def _metrics(minute: int) -> str:
+    done = 900 + 950 * minute
+    values = {
+        "num_requests_running": 61.0, "num_requests_waiting": 64.0 + 2 * minute, "kv_cache_usage_perc": 0.55 + 0.01 * minute,
+        "num_preemptions_total": 0.0, "prompt_tokens_total": 3800.0 * done, "generation_tokens_total": 240.0 * done, "request_success_total": float(done),
+    }  # fmt: skip
+    times = {
+        "time_to_first_token_seconds": (4.2, done),
+        "inter_token_latency_seconds": (0.0455, 240 * done),
+        "request_queue_time_seconds": (3.6, done),
+    }
+    return scrape("meta-llama/Llama-3-70B-FP8", values, times)
 
 
 def fp8_long_context(
@@ -294,17 +316,19 @@ def slow_triton(rng: Rng, tiles: Sequence[tuple[int, int]] = ((128, 128), (64, 6
 
 
 def bubble_mystery(rng: Rng) -> Exhibits:
-    per_stage = (31.0, 24.0, 24.0, 24.0, 24.0, 24.0, 24.0, 46.0)
-    forward = tuple(rng.near(t, 0.004) / 3e3 for t in per_stage)
+    per_stage, body = (31.0, 24.0, 24.0, 24.0, 24.0, 24.0, 24.0, 42.0), 12.0
+    own = tuple(rng.near(t, 0.004) for t in per_stage)
+    # Two chunks a device: the embedding is in the first of all, the head and the loss in the last of all.
+    chunks = (own[0] - body, *(t / 2 for t in own[1:-1]), body, body, *(t / 2 for t in own[1:-1]), own[-1] - body)
+    forward = tuple(t / 3e3 for t in chunks)
     times = PassTimes(forward, forward, forward, p2p_s=2e-4)
-    run = run_program(schedule_named("1f1b").program(8, 32, 1, times), times)
-    timers = "".join(
-        f"[rank{r * 8}] iteration {n} | forward-compute: {rng.near(32 * forward[r] * 1e3, 0.003):.1f} ms | backward-compute: {rng.near(64 * forward[r] * 1e3, 0.003):.1f} ms | optimizer: {rng.near(38, 0.02):.1f} ms\n"
-        for n in range(700, 703) for r in range(8)
-    )  # fmt: skip
+    run = run_program(schedule_named("interleaved").program(8, 32, 2, times), times)
+    timers = "step,stage,microbatch_ms\n" + "".join(
+        f"{n},{s},{rng.near(own[s], 0.003):.2f}\n" for n in range(700, 703) for s in range(8)
+    )
     return (
         *(exhibit("trace", f"pp{r}.json", text) for r, text in enumerate(pipeline_traces(run, 1))),
-        exhibit("stage-times", "timers.log", timers),
+        exhibit("stage-times", "stage_times.csv", timers),
         exhibit("nccl-log", "nccl_init.log", fabric.init_log(fabric.hosts_of(rng, 2), 8), False),
         exhibit("loss-curve", "loss.csv", smooth_loss(rng), False),
         exhibit("topology", "topo.txt", topology(), False),
