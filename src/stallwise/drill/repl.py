@@ -254,7 +254,7 @@ def narrated(played: Round) -> list[str]:
         ]
     lines += [f"refuted if {known.refuted}", f"the trap: {known.trap}"]
     if played.incident.rumoured_cause:
-        lines.append(f"the colleague's note blamed {played.incident.rumoured_cause}: nothing in the exhibits says so")
+        lines.append(f"the colleague's note blamed {played.incident.rumoured_cause}: nothing in the files says so")
     if played.incident.source:
         lines.append(f"after {played.incident.source}")
     lines += [f"there was a second, smaller fault too, {c}: {cause_profiles()[c].says}" for c in played.incident.also]
