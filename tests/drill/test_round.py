@@ -326,7 +326,12 @@ def test_the_page_plays_a_round_to_its_score(tmp_path: Path, monkeypatch: pytest
     while not asked["over"]:
         assert asked["form"]["stage"]
         asked = session_api.reply(session, "skip")
-    assert asked["sheet"]["level"] == "fail" and "collective-topology-cliff" in asked["says"] and asked["form"] is None
+    assert (
+        asked["sheet"]["level"] == "fail"
+        and asked["sheet"]["points"] == 0
+        and "collective-topology-cliff" in asked["says"]
+        and asked["form"] is None
+    )
     assert len(asked["sheet"]["rows"]) == 6 and session_api.rounds()["played"] == 1
     assert session_api.examined(session)["grades"]["level"] == "fail"
     for bad in ("../../etc/passwd", "1-2"):

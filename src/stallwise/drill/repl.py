@@ -153,7 +153,7 @@ def _act(played: Round, verb: str, rest: str) -> Answer:
         return Answer(f"the clock runs from {clock(played.elapsed_s)}")
     if verb == "time":
         return Answer(
-            f"{clock(played.elapsed_s)} played, {clock(played.left_s)} to the hard stop; {played.minutes} minutes spent on exhibits"
+            f"{clock(played.elapsed_s)} played, {clock(played.left_s)} to the hard stop; {played.minutes} minutes spent on artifacts"
         )
     if verb == "quit":
         played.pause()

@@ -136,9 +136,10 @@ class Round:
         return challenge_for(self.account, self.full_account)
 
     @property
-    def first_s(self) -> float:
-        """When the first hypothesis was stated."""
-        return next((e.at_s for e in self.events if e.kind in ("think", "tell")), self.elapsed_s)
+    def first_s(self) -> float | None:
+        """When the first hypothesis was stated; None where none was."""
+        stated = (e for e in self.events if e.kind == "think" or (e.kind == "tell" and json.loads(e.text)))
+        return next((e.at_s for e in stated), None)
 
     @property
     def hinted(self) -> int:

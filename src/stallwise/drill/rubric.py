@@ -65,8 +65,10 @@ class Result:
         return None if self.sure is None else (self.sure - self.right) ** 2
 
 
-def time_mark(first_s: float) -> Mark:
+def time_mark(first_s: float | None) -> Mark:
     """From the start to the first hypothesis."""
+    if first_s is None:
+        return Mark(MISSING, "no hypothesis was stated")
     level = STRONG if first_s < EARLY_S else PASS if first_s < IN_TIME_S else MISSING
     return Mark(level, f"after {first_s:.0f} s; {IN_TIME_S:.0f} s pass, {EARLY_S:.0f} s are strong")
 
@@ -91,7 +93,7 @@ def number_mark(stated: Mark, answered: bool | None, why: str) -> Mark:
     return Mark(level, f"{stated.why}; the follow-up {how}. {why}")
 
 
-def result(incident: Incident, asked: Sequence[str], first_s: float, weighed: Weighed, answered: bool | None, why: str,
+def result(incident: Incident, asked: Sequence[str], first_s: float | None, weighed: Weighed, answered: bool | None, why: str,
            hints: int, sure: float | None) -> Result:  # fmt: skip
     """All six."""
     marks = {

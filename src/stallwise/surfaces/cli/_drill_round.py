@@ -30,7 +30,7 @@ SESSION = 4  # incidents in one sitting of the mock
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the incident (without its answer) and leave.")
 def play_round(seed: int | None, scenario: int | None, resume: bool, examiner: str | None, as_json: bool) -> None:
-    """Diagnose one incident: open exhibits, tell what it is and what you would do, answer the follow-up."""
+    """Diagnose one incident: open artifacts, tell what it is and what you would do, answer the follow-up."""
     import random
     import time
 
@@ -111,9 +111,9 @@ def past_rounds(as_json: bool) -> None:
     if not rounds:
         click.echo("No round has been played to its end. Start one: stallwise drill round")
         return
-    click.echo(f"{'':3}{'incident':>10}  {'points':>6}  {'exhibits':>7}  {'clock':>6}  level")
+    click.echo(f"{'':3}{'incident':>10}  {'points':>6}  {'artifacts':>9}  {'clock':>6}  level")
     for place, r in enumerate(sums.best, start=1):
-        click.echo(f"{place:2d} {r.seed:10d}  {r.points:6.0f}  {r.minutes:3d} min  {clock(r.played_s):>6}  {r.level}")
+        click.echo(f"{place:2d} {r.seed:10d}  {r.points:6.0f}  {r.minutes:5d} min  {clock(r.played_s):>6}  {r.level}")
     click.echo("\nover time, oldest first (· missing, ▄ pass, █ strong)")
     for name, signs in sums.chart.items():
         click.echo(f"  {name:10} {signs}")
