@@ -328,7 +328,7 @@ def test_the_page_plays_a_round_to_its_score(tmp_path: Path, monkeypatch: pytest
         asked = session_api.reply(session, "skip")
     assert (
         asked["sheet"]["level"] == "fail"
-        and asked["sheet"]["points"] == 0
+        and asked["sheet"]["points"] == 1
         and "collective-topology-cliff" in asked["says"]
         and asked["form"] is None
     )

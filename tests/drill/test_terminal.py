@@ -107,7 +107,7 @@ def test_a_round_is_played_killed_resumed_and_scored(tmp_path: Path, terminals: 
     (journal,) = (tmp_path / "stallwise" / "rounds").glob("*.jsonl")
     assert '"examiner"' in journal.read_text() and journal.read_text().count('"start"') == 1
     files = {p.name for p in journal.with_suffix("").iterdir()}
-    assert {"nccl_inspector.jsonl", "nvidia_smi_node17.csv"} <= files
+    assert {"nccl_inspector.jsonl", "nvidia_smi_node17.csv", "train.log"} <= files and "stallwise diagnose" in verdict
 
     listed = Terminal(tmp_path, "rounds")
     terminals.append(listed)

@@ -145,6 +145,8 @@ def _play(played: Round, examiner: str | None = None) -> bool:
         if answer.leave:
             return played.over
         if answer.over:
+            evidence = tuple(e for e in played.incident.exhibits if not e.hearsay)
+            click.echo(f"\nEvery artifact lies as a file: stallwise diagnose {played.hand_out(evidence)}")
             if examiner:
                 remark = comment(examiner, played)
                 played.keep("examiner", {"command": examiner, "said": remark})
