@@ -56,7 +56,7 @@ def test_an_unknown_table_is_named_with_those_that_are(diagnosis: Diagnosis) -> 
 
 def test_a_plan_shows_itself() -> None:
     plan = ask_plan("llama-3-8b", "8xh100", seq=4096, global_batch=64)
-    assert "<table>" in plan._repr_html_() and plan._repr_markdown_().count("|") > 10
+    assert "srcdoc=" in plan._repr_html_() and plan._repr_markdown_().count("|") > 10
     assert plan.rows()[0]["seconds"] > 0 and plan.to_dict()["best"]
 
 
@@ -67,7 +67,7 @@ def test_a_comparison_shows_itself(tmp_path: Path) -> None:
     from stallwise.doctor.compare import compare
 
     found = compare([str(tmp_path / "good.log")], [str(tmp_path / "bad.log")])
-    assert found.rows() and "<pre>" in found._repr_html_()
+    assert found.rows() and "srcdoc=" in found._repr_html_() and found._repr_markdown_().startswith("# The second is")
 
 
 def test_the_tutorial_notebook_runs() -> None:

@@ -11,8 +11,8 @@ from click.testing import CliRunner
 
 from stallwise.doctor.examine import diagnose
 from stallwise.errors import BadRequest
-from stallwise.render.answers import Grid, Rows, Text, Verdict, page
-from stallwise.render.answers.trials import to_html
+from stallwise.render.blocks import Code, Facts, Group, Note, Verdict, document, steps, table
+from stallwise.render.html import to_html
 from stallwise.surfaces.cli import main
 from tests.docs.blocks import REPO
 
@@ -21,7 +21,7 @@ LOADER = str(REPO / "examples" / "traces" / "loader_slow")
 HEALTHY = str(REPO / "tests" / "cases" / "none" / "compiled_healthy")
 VERBS = {
     "compare": (["compare", HEALTHY, LOADER], ["Where a step goes, first and second", "Slower because"]),
-    "kernels": (["kernels", str(FIXTURES / "kernels" / "kernels_raw.csv.gz")], ["Kernels under the roof", "at stake"]),
+    "kernels": (["kernels", str(FIXTURES / "kernels" / "kernels_raw.csv.gz")], ["Kernels under the roofline", "at stake"]),
     "plan train": (
         ["plan", "train", "--model", "llama-3-8b", "--cluster", "8xh100"], ["Where a step goes", "One knob moved"]
     ),
@@ -53,8 +53,8 @@ def test_a_verb_writes_a_page_and_its_data(verb: str, tmp_path: Path) -> None:
 
 def test_what_was_tried_is_a_page() -> None:
     diagnosis = diagnose(str(FIXTURES / "trials" / "nano124_eager.json"))
-    html = to_html(diagnosis.trials[0], diagnosis)
-    assert "compile makes a step 1.24 times as fast, measured" in html and "What was tried in the job" in html
+    html = to_html(diagnosis.trials[0], diagnosis=diagnosis)
+    assert "compile is 1.24x as fast, measured" in html and "What was tried in the job" in html
 
 
 def test_an_impossible_form_is_a_usage_error(tmp_path: Path) -> None:
@@ -65,8 +65,12 @@ def test_an_impossible_form_is_a_usage_error(tmp_path: Path) -> None:
 
 def test_nothing_of_the_input_is_markup() -> None:
     bad = "<img src=x onerror=alert(1)>"
-    blocks = [Grid(bad, (bad,), [(bad,)], note=bad), Rows(bad, [bad]), Text(bad, bad)]
-    html = page(Verdict(bad, bad, bad, "bad", bad), blocks, verb="whatif", subject=bad, inputs=[bad])
+    blocks = [
+        table(bad, (bad,), [(bad,)], note=bad, folded=bad, slug="top"), table(bad, (bad,), [(bad,)]), steps(bad, [bad]),
+        Facts(((bad, bad),), title=bad), Note(bad, title=bad, warns=True), Code(bad, bad, bad),
+        Group((Note(bad),), (bad,), folded=True, title=bad),
+    ]  # fmt: skip
+    html = to_html(document(Verdict(bad, bad, bad, "bad", bad), *blocks, verb="whatif", subject=bad, inputs=(bad,)))
     assert "<img" not in html and "&lt;img" in html
 
 

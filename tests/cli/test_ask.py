@@ -65,7 +65,7 @@ def test_a_choice_by_number_ends_in_an_answer() -> None:
     assert code == 0
     assert "CANNOT TELL YET" in shown and "?  Which of these do you see?" in shown and "[1] " in shown
     assert "the GPU waits for the DataLoader" in shown
-    assert "input-starved" in out.splitlines()[2] + out.splitlines()[3]
+    assert "input-starved" in " ".join(out.splitlines()[:2])
     assert "\n> " not in out  # prompts are not part of the answer
 
 
@@ -106,4 +106,4 @@ def test_answers_can_be_scripted() -> None:
 
 def test_an_unclear_answer_shows_the_one_question() -> None:
     text = subprocess.run(COMMAND, capture_output=True, text=True, check=True).stdout
-    assert text.count("one question ") == 1 and "--ask" in text
+    assert text.count("\nask    ") == 1 and "--ask" in text

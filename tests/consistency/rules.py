@@ -11,8 +11,8 @@ from typing import Any
 from stallwise.doctor.findings.diagnosis import State
 from stallwise.doctor.findings.finding import Finding, Gain
 from stallwise.evidence.step_time import STEPS
+from stallwise.render.colours import guilty
 from stallwise.render.phrases import gain_range
-from stallwise.render.pictures._categories import guilty
 from stallwise.render.verdict import leading_hypothesis, run_findings, verdict
 from stallwise.units import Unit, parse, show
 from tests.consistency.forms import Forms

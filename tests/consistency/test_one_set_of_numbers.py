@@ -14,7 +14,7 @@ from stallwise.doctor.examine import diagnose
 from stallwise.doctor.findings.finding import Finding, Gain
 from stallwise.doctor.whatif import what_if
 from stallwise.errors import StallwiseError
-from stallwise.render.whatif import as_text
+from stallwise.render.text import to_text
 from stallwise.units import Unit, show
 from tests.consistency import rules
 from tests.consistency.cases import Case, bundled, shared
@@ -64,7 +64,7 @@ def test_what_if_tells_the_step_of_the_diagnosis_and_wins_no_more_than_it(case: 
                 name
             )
         if answer.traced_step_s == answer.clean_step_s:
-            assert "while traced" not in as_text(answer)
+            assert "while traced" not in to_text(answer)
 
 
 # The rules themselves: an answer that is right in all of them, broken in one at a time.

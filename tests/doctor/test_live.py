@@ -11,7 +11,8 @@ from click.testing import CliRunner
 from stallwise.doctor.live import load, look
 from stallwise.errors import UnreadableInput
 from stallwise.readers.records.rank_record import RankRecord
-from stallwise.render.live import as_lines, as_prometheus
+from stallwise.render.documents.live_view import as_prometheus, document
+from stallwise.render.text import to_text
 from stallwise.surfaces.cli.watch import command
 
 
@@ -65,8 +66,8 @@ def test_silence_is_a_hang_and_names_who_is_behind() -> None:
     ranks[1].stacks.append((150, 1100.0, 80.0, 'File "train.py", line 7 in all_reduce'))
     view = look(ranks, now_s=1020 + 300)
     assert view.hanging and view.behind == (1,)
-    text = "\n".join(as_lines(view))
-    assert "HANG" in text and "rank 1 stands here" in text and "all_reduce" in text
+    text = to_text(document(view))
+    assert "HANG" in text and "Rank 1 stands here" in text and "all_reduce" in text
     assert not look(ranks, now_s=1021).hanging
 
 

@@ -16,10 +16,11 @@ from stallwise.doctor.examine import diagnose
 from stallwise.doctor.findings.diagnosis import Diagnosis, State
 from stallwise.doctor.findings.finding import Fix, Gain
 from stallwise.errors import StallwiseError
+from stallwise.render.blocks import plain
 from stallwise.render.html import to_html
 from stallwise.render.json import to_dict
 from stallwise.render.markdown import to_markdown
-from stallwise.render.phrases import fix_worth
+from stallwise.render.phrases import fix_saves
 from stallwise.render.text import to_text
 from tests.shared_data import SHARED, shared
 
@@ -134,7 +135,7 @@ def test_the_cards_alone_speak_for_the_cards_only(tmp_path: Path) -> None:
     answer = diagnose(str(tmp_path), cache=False)
     assert answer.state is State.HEALTHY
     assert any(p.of == "hardware" and not p.lacks and not p.whole for p in answer.proofs)
-    assert "This speaks for the hardware only, not for the job." in " ".join(to_text(answer).split())
+    assert "This covers the hardware only, not the job." in " ".join(to_text(answer).split())
     complained = diagnose(str(tmp_path), facts=["symptom=steps take twice as long"], cache=False)
     assert complained.state is not State.HEALTHY
 
@@ -183,7 +184,7 @@ def test_no_advice_asks_a_card_for_what_it_lacks(tmp_path: Path) -> None:
 
 
 def test_a_range_that_is_saved_reads_as_less() -> None:
-    assert fix_worth(Fix("x", Gain(0.0574, 0.0624, "measured"))) == "57.4 to 62.4 ms less"
+    assert plain(fix_saves(Fix("x", Gain(0.0574, 0.0624, "measured")))) == "saves 57.4 to 62.4 ms"
 
 
 def agrees(answer: Diagnosis) -> None:

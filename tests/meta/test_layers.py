@@ -47,7 +47,7 @@ MAY_IMPORT = {
     "planner": {"evidence", "physics", "progress", *BASICS},
     "recorder": {"experiment"},  # standard library only: both run inside the user's job
     "experiment": {"recorder"},
-    "render": {"doctor.findings", "evidence", "planner", "physics.specs", *BASICS},
+    "render": {"doctor.findings", "evidence", "planner", "physics.specs", "physics.costs", *BASICS},
     "drill": {"doctor", "evidence", "physics", "planner", "readers", *BASICS},
     "lint": {"evidence", *BASICS},
     "physics": set(),

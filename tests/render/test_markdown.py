@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from stallwise.render.markdown import plain, to_markdown
+from stallwise.render.markdown import escaped, to_markdown
 from tests.render.hostile import hostile
 
 
@@ -15,7 +15,7 @@ def test_markup_in_the_input_stays_text() -> None:
 
 
 def test_a_table_cell_cannot_be_broken_out_of() -> None:
-    assert plain("a | b\nc") == "a \\| b c"
+    assert escaped("a | b\nc") == "a \\| b c"
 
 
 def test_a_command_cannot_close_its_block() -> None:

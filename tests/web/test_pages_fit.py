@@ -13,7 +13,6 @@ import pytest
 from click.testing import CliRunner
 
 from stallwise.doctor.examine import diagnose
-from stallwise.render.answers.trials import to_html as trials_html
 from stallwise.render.html import to_html
 from stallwise.surfaces.cli import main
 from tests.web.browser import OVERFLOW, ROWS_ALIKE, Watched
@@ -91,7 +90,7 @@ def answered(words: list[str], folder: Path) -> str:
 
 def tried(folder: Path) -> str:
     found = diagnose(str(FIXTURES / "trials" / "nano124_eager.json"))
-    return trials_html(found.trials[0], found)
+    return to_html(found.trials[0], diagnosis=found)
 
 
 def logged(folder: Path) -> str:

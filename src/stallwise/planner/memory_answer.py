@@ -148,11 +148,13 @@ def _knobs(model: Model, workload: Workload, layout: Layout, recipe: Recipe, now
         half = layout.micro_batch // 2
         tries.append((f"microbatch {half}", replace(layout, micro_batch=half), recipe, "smaller matrix products"))
     if layout.zero < 3 and layout.dp * layout.cp > 1:
-        costs = ("a gather a step", "a scatter every microbatch", "a gather every layer and pass")[layout.zero]
+        costs = ("one all-gather per step", "a reduce-scatter per microbatch", "an all-gather per layer and pass")[
+            layout.zero
+        ]
         tries.append((f"ZeRO {layout.zero + 1}", replace(layout, zero=layout.zero + 1), recipe, costs))
     if model.heads % (2 * layout.tp) == 0 and layout.dp % 2 == 0:
         wider = replace(layout, tp=2 * layout.tp, dp=layout.dp // 2, sequence_parallel=True)
-        tries.append((f"TP {wider.tp}", wider, recipe, "more messages, thinner products"))
+        tries.append((f"TP {wider.tp}", wider, recipe, "more messages, narrower GEMMs"))
     if layout.dp % 2 == 0 and 2 * layout.pp * layout.virtual_stages <= model.layers:
         deeper = replace(layout, pp=2 * layout.pp, dp=layout.dp // 2)
         tries.append((f"PP {deeper.pp}", deeper, recipe, "a larger bubble"))

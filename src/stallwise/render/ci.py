@@ -10,15 +10,20 @@ from xml.sax.saxutils import escape, quoteattr
 from stallwise.doctor.findings.budget import Verdict as BudgetVerdict
 from stallwise.doctor.findings.diagnosis import Diagnosis, State
 from stallwise.doctor.findings.finding import Finding
-from stallwise.render.verdict import run_findings, verdict, worth_text
+from stallwise.render.blocks import plain
+from stallwise.render.verdict import run_findings, saves, verdict
 
 _CONTROL = re.compile(r"[^\t\n\r\x20-\uD7FF\uE000-\uFFFD\U00010000-\U0010FFFF]")  # not allowed in XML at all
 
 
 def _sentence(finding: Finding, diagnosis: Diagnosis) -> str:
-    parts = [finding.headline, worth_text(finding.gain, diagnosis.ledger).capitalize()]
+    parts = [finding.headline, _capital(plain(saves(finding.gain, diagnosis.ledger)))]
     parts += [f"Fix: {finding.fixes[0].action}"] if finding.fixes else []
     return " ".join(p if p.endswith((".", "!", "?")) else f"{p}." for p in parts if p)
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
 
 
 def findings_sarif(diagnosis: Diagnosis) -> dict[str, Any]:
@@ -113,7 +118,11 @@ def findings_github(diagnosis: Diagnosis) -> str:
         file = (diagnosis.evidence.inputs or ["stated"])[0]
         lines.append(
             _command(
-                "notice", " ".join(p for p in (first_line.what, first_line.do) if p), "stallwise cannot tell", file, 1
+                "notice",
+                " ".join(plain(p) for p in (first_line.what, first_line.do) if p),
+                "stallwise cannot tell",
+                file,
+                1,
             )
         )
     return "\n".join(lines)
@@ -141,10 +150,12 @@ def _data(text: str) -> str:
 
 def budgets_markdown(verdicts: Sequence[BudgetVerdict]) -> str:
     """A table for the step summary."""
-    from stallwise.render.markdown import plain
+    from stallwise.render.documents.budgets import word
+    from stallwise.render.markdown import escaped
 
     lines = ["| budget | limit | seen | |", "|---|---:|---:|---|"]
     for v in verdicts:
-        word = "broken" if v.broken else "unknown" if v.seen is None else "kept"
-        lines.append(f"| {plain(v.budget.name)} | {plain(v.budget.text)} | {plain(v.seen_text)} | **{word}** |")
+        lines.append(
+            f"| {escaped(v.budget.name)} | {escaped(v.budget.text)} | {escaped(v.seen_text)} | **{word(v)}** |"
+        )
     return "\n".join([*lines, ""])

@@ -1,236 +1,157 @@
-"""The diagnosis as one HTML file."""
+"""A document as one HTML file that holds all it needs: no network, no outside part, nothing from the input taken as markup."""
 
 from __future__ import annotations
 
-from typing import Any
+import base64
+import hashlib
+from collections.abc import Iterator, Sequence
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
-from stallwise.doctor.findings.diagnosis import Diagnosis, State
-from stallwise.doctor.findings.finding import Finding, Fix, Reason
-from stallwise.evidence.fact import Fact
-from stallwise.evidence.ledger import Ledger
-from stallwise.render.document import document
-from stallwise.render.phrases import an, category_ends, fix_worth, named_by_user, place, rival_row
-from stallwise.render.pictures import figures
-from stallwise.render.pictures._categories import CLASS, guilty
-from stallwise.render.sliders import SLIDERS, sliders_parts
-from stallwise.render.svg import box, line
-from stallwise.render.tables import TABLES, tables_parts
-from stallwise.render.timeline import TIMELINE, timeline_parts
-from stallwise.render.verdict import (
-    CATEGORY_MEANING,
-    could_be,
-    how_they_add_up,
-    kernel_findings,
-    leading_hypothesis,
-    not_understood_rows,
-    proof_rows,
-    run_findings,
-    unexplained_rows,
-    verdict,
-    worth_text,
+from stallwise.render.blocks import (
+    Bars,
+    Block,
+    Document,
+    Group,
+    Interactive,
+    Number,
+    Range,
+    Series,
+    Table,
+    Words,
+    plain,
+    sort_value,
 )
+from stallwise.render.documents import document_of
+from stallwise.render.svg import box, line
 from stallwise.units import Unit, show
 
+if TYPE_CHECKING:
+    from jinja2 import Environment, Template
+
 BAR_WIDTH, BAR_HEIGHT = 400, 18
-SEEN_SHARE = 0.0005  # of the whole: a smaller account is not worth a row
-MOST_FACTS = 250
-MOST_KERNELS = 40
-MOST_HYPOTHESES = 10
-SOURCES_SHOWN = 3
+SORTED = "tables"  # the folder of what sorts a table
 
 
-def to_html(diagnosis: Diagnosis) -> str:
-    """The whole page."""
-    timeline = timeline_parts(diagnosis)
-    return document(
-        "report.html",
-        {TIMELINE: timeline, SLIDERS: sliders_parts(diagnosis), TABLES: tables_parts(diagnosis)},
-        **context(diagnosis, timeline["jumps"] if timeline else {}),
+def to_html(answer: object, **options: Any) -> str:
+    """A document, or an answer that has one. A part for which there is nothing to show brings neither style nor script."""
+    document = answer if isinstance(answer, Document) else document_of(answer, deep=True, **options)
+    parts = list(_parts(document.blocks))
+    style = asset("document.css") + "".join(asset(f"{name}/{name}.css") for name, _ in parts)
+    script = asset("document.js") + "".join(_own_names(name, scripts) for name, scripts in parts)
+    page: str = _template("document.html").render(
+        document=document,
+        style=Markup(style),
+        script=Markup(script),
+        style_hash=_content_hash(style),
+        script_hash=_content_hash(script),
+        version=version_shown(),
+    )
+    return page
+
+
+@cache
+def asset(name: str) -> str:
+    """A file that is shipped beside this one."""
+    return (Path(__file__).parent / "assets" / name).read_text(encoding="utf-8")
+
+
+@cache
+def version_shown() -> str:
+    """Of this program."""
+    from importlib.metadata import PackageNotFoundError, version  # slow to load, and only a page shows it
+
+    try:
+        return version("stallwise")
+    except PackageNotFoundError:  # run from a checkout that was never installed
+        return "from a checkout"
+
+
+def _parts(blocks: Sequence[Block]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Folders of styles and scripts, each once."""
+    inside = [b for block in blocks for b in (block, *(block.blocks if isinstance(block, Group) else ()))]
+    if any(isinstance(b, Table) and b.slug for b in inside):
+        yield SORTED, (SORTED,)
+    yield from ((b.name, b.scripts) for b in inside if isinstance(b, Interactive))
+
+
+def _own_names(name: str, scripts: Sequence[str]) -> str:
+    """All scripts of a part as one, whose names no other script sees."""
+    return "(() => {\n" + "".join(asset(f"{name}/{script}.js") for script in scripts) + "})();\n"
+
+
+def _content_hash(text: str) -> str:
+    """How a content policy names an inline part."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _words(words: Words) -> Markup:
+    """A sentence; a figure with a source shows it on demand."""
+    parts = words if isinstance(words, tuple) else (words,)
+    return Markup("").join(_figure(p) if isinstance(p, (Number, Range)) and p.source else escape(str(p)) for p in parts)
+
+
+def _figure(figure: Number | Range) -> Markup:
+    note = escape(figure.source)
+    return Markup('<span class="tip" tabindex="0">{}<span class="note" role="tooltip">{}</span></span>').format(
+        str(figure), note
     )
 
 
-def context(diagnosis: Diagnosis, proved: dict[int, tuple[int, int]]) -> dict[str, Any]:
-    """What the template lays out; `proved` says where the timeline shows what a finding rests on."""
-    run = run_findings(diagnosis)
-    kernels = kernel_findings(diagnosis)
-    facts = [f for found in diagnosis.evidence.facts.values() for f in found]
-    facts.sort(key=lambda f: (f.scope.kernel is not None, f.quantity.name, str(f.scope)))
-    ledger = diagnosis.ledger
-    shown = [{**_finding(f, ledger), "jump": proved.get(id(f))} for f in run]
-    argued = bool(run) and (diagnosis.state is State.SICK or leading_hypothesis(diagnosis) is run[0])
-    return {
-        "verb": "",
-        "subject": diagnosis.subject,
-        "inputs": diagnosis.evidence.inputs or ["stated facts"],
-        "state": diagnosis.state.value,
-        "argued": argued,
-        "verdict": verdict(diagnosis),
-        "proofs": proof_rows(diagnosis),
-        "levers": [_fix(f) for f in diagnosis.limit.levers] if diagnosis.healthy and diagnosis.limit else [],
-        "unexplained": unexplained_rows(diagnosis),
-        "not_understood": not_understood_rows(diagnosis) if diagnosis.state is State.UNCLEAR else [],
-        "said_by": _sources(run, diagnosis),
-        "ledger": _ledger(diagnosis) if ledger and ledger.whole_s > 0 else None,
-        "findings": shown,
-        "others": shown[1:] if argued else shown,
-        "figures": figures(diagnosis),
-        "kernels": [
-            {"name": name, "findings": [{**_finding(f, None), "jump": proved.get(id(f))} for f in found]}
-            for name, found in list(kernels.items())[:MOST_KERNELS]
-        ],
-        "all_fixes": _all_fixes(run),
-        "add_up": how_they_add_up(diagnosis),
-        "hypotheses": [
-            {
-                "cause": h.cause,
-                "probability": f"{h.probability:.0%}",
-                "svg": _meter(h.probability),
-                "because": [_reason(r) for r in h.because],
-                "against": [_reason(r) for r in h.against],
-            }
-            for h in could_be(diagnosis, MOST_HYPOTHESES)
-        ],
-        "tree": diagnosis.tree,
-        "questions": diagnosis.questions if diagnosis.state is State.UNCLEAR else (),
-        "next": [
-            {
-                "artifact": n.capture.artifact,
-                "command": n.capture.command,
-                "cost": n.capture.cost,
-                "separates": n.separates,
-            }
-            for n in diagnosis.next
-        ],
-        "contradictions": [_reason(r) for r in diagnosis.contradictions],
-        "notes": diagnosis.notes,
-        "facts": [_fact(f) for f in facts[:MOST_FACTS]],
-        "left_out": max(0, len(facts) - MOST_FACTS),
-    }
-
-
-def _sources(run: list[Finding], diagnosis: Diagnosis) -> list[str]:
-    """Where the verdict's own numbers come from."""
-    if diagnosis.healthy:
-        reasons = [r for p in diagnosis.proofs if p.whole for r in p.because]
-    else:
-        reasons = list(run[0].because) if run else []
-    sources = [place(s) for r in reasons for s in r.sources]
-    return list(dict.fromkeys(sources))[:SOURCES_SHOWN]
-
-
-def _ledger(diagnosis: Diagnosis) -> dict[str, Any]:
-    ledger, found = diagnosis.ledger, guilty(diagnosis)
-    assert ledger is not None
-    whole = ledger.whole_s
-    basis = f"mean of {ledger.samples} {ledger.unit}s, {ledger.source}"
-    goal = whole - found.gain.expected_s if found and found.gain and found.gain.expected_s < whole else None
-    rows, at = [], 0.0
-    for category, seconds in sorted(ledger.seconds.items(), key=lambda item: -item[1]):
-        if seconds < SEEN_SHARE * whole:
-            continue
-        rows.append(
-            {
-                "word": category.value,
-                "svg": _waterfall(
-                    at / whole, seconds / whole, CLASS[category.value], goal / whole if goal is not None else None
-                ),
-                "seconds": show(seconds, Unit.SECOND),
-                "ends": category_ends(ledger, category),
-                "share": show(seconds / whole, Unit.SHARE),
-                "meaning": CATEGORY_MEANING[category],
-                "hot": bool(found and found.category is category),
-            }
-        )
-        at += seconds
-    after = ""
-    if goal is not None and found and found.gain:
-        how = "replayed" if found.gain.likely_s is not None else "at best"
-        likely, worst = (show(s, Unit.SECOND) for s in (goal, whole - found.gain.low_s))
-        after = f"Dashed: where {an(ledger.unit)} would end after the first fix, {how} {likely}" + (
-            f" (at worst {worst})." if worst != likely else "."
-        )
-    return {
-        "unit": an(ledger.unit), "whole": show(whole, Unit.SECOND), "basis": basis, "rows": rows, "after": after,
-        "named": named_by_user(ledger),
-    }  # fmt: skip
-
-
-def _waterfall(start: float, share: float, kind: str, goal: float | None) -> Markup:
-    parts = [box(0, 0, BAR_WIDTH, BAR_HEIGHT, "track"), box(start * BAR_WIDTH, 0, share * BAR_WIDTH, BAR_HEIGHT, kind)]
-    if goal is not None:
-        parts.append(line(goal * BAR_WIDTH, 0, goal * BAR_WIDTH, BAR_HEIGHT, "after"))
+def _waterfall(bars: Bars, place: int) -> Markup:
+    """One bar behind those before it; dashed, where the whole would end after the first fix."""
+    start = sum(bar.share for bar in bars.bars[:place])
+    bar = bars.bars[place]
+    parts = [
+        box(0, 0, BAR_WIDTH, BAR_HEIGHT, "track"),
+        box(start * BAR_WIDTH, 0, bar.share * BAR_WIDTH, BAR_HEIGHT, bar.kind),
+    ]
+    if bars.goal_share is not None:
+        at = bars.goal_share * BAR_WIDTH
+        parts.append(line(at, 0, at, BAR_HEIGHT, "after"))
     size = f'viewBox="0 0 {BAR_WIDTH} {BAR_HEIGHT}" preserveAspectRatio="none" height="{BAR_HEIGHT}"'
     return Markup(f'<svg {size} aria-hidden="true">{"".join(parts)}</svg>')
 
 
-def _meter(share: float) -> Markup:
+def _meter(words: Words) -> Markup:
+    share = words.value if isinstance(words, Number) else 0.0
     parts = [box(0, 0, 80, 6, "track"), box(0, 0, 80 * share, 6, "meter")]
     return Markup(f'<svg viewBox="0 0 80 6" height="6" aria-hidden="true">{"".join(parts)}</svg>')
 
 
-def _finding(finding: Finding, ledger: Ledger | None) -> dict[str, Any]:
-    return {
-        "cause": finding.cause,
-        "headline": finding.headline,
-        "sure": f"{finding.confidence:.0%}",
-        "scope": str(finding.scope) if finding.scope.kernel is None else "",
-        "optional": finding.optional,
-        "worth": worth_text(finding.gain, ledger),
-        "summary": finding.summary,
-        "because": [_reason(r) for r in finding.because],
-        "against": [_reason(r) for r in finding.against],
-        "not_here": [_reason(r) for r in finding.not_here],
-        "avoid": finding.avoid,
-        "rivals": [rival_row(r) for r in finding.rivals],
-        "would_change": finding.overturn,
-        "fixes": _fixes([finding]),
-    }
+def _drawn(series: Series) -> Markup:
+    import numpy as np
+
+    from stallwise.render.pictures._chart import PANEL, Curve, panel
+    from stallwise.render.svg import picture
+
+    values = np.asarray(series.values, float)
+    parts = panel([Curve(series.name, np.arange(len(values), dtype=float), values)], series.name, series.unit, "")
+    return picture(parts, PANEL + 4, series.name)
 
 
-def _fixes(findings: list[Finding]) -> list[dict[str, Any]]:
-    return [_fix(fix) for finding in findings for fix in finding.fixes]
+def _section(block: Interactive) -> Markup:
+    return Markup(_template(f"{block.name}/{block.name}.html").render(**block.values))
 
 
-def _fix(fix: Fix) -> dict[str, Any]:
-    return {
-        "action": fix.action,
-        "worth": fix_worth(fix),
-        "basis": fix.gain.basis if fix.gain else "",
-        "cost": fix.cost,
-        "risk": fix.risk,
-        "seconds": fix.gain.middle_s if fix.gain else 0.0,
-    }
+@cache
+def _template(name: str) -> Template:
+    return _environment().get_template(name)
 
 
-def _all_fixes(run: list[Finding]) -> list[dict[str, Any]]:
-    if len([f for f in run if f.fixes]) < 2:
-        return []
-    rows = [
-        {**fix, "action": f"{fix['action']} ({finding.cause})"} for finding in run for fix in _fixes([finding])
-    ]  # fmt: skip
-    return sorted(rows, key=lambda fix: -fix["seconds"])
+@cache
+def _environment() -> Environment:
+    """Everything is escaped unless we made it."""
+    from jinja2 import Environment, FunctionLoader, StrictUndefined  # only a page needs it
 
-
-def _reason(reason: Reason) -> dict[str, Any]:
-    return {
-        "text": reason.text,
-        "sources": [place(s) for s in reason.sources[:SOURCES_SHOWN]],
-        "full": ", ".join(str(s) for s in reason.sources),
-    }
-
-
-def _fact(fact: Fact) -> dict[str, Any]:
-    interval = ""
-    if fact.low is not None and fact.high is not None and fact.quantity.unit is not Unit.TEXT:
-        interval = f"from {show(fact.low, fact.quantity.unit)} to {show(fact.high, fact.quantity.unit)}"
-    return {
-        "name": fact.quantity.name,
-        "value": str(fact),
-        "interval": f"{interval}{'; ' if interval and fact.note else ''}{fact.note}",
-        "meaning": fact.quantity.meaning,
-        "scope": str(fact.scope),
-        "samples": fact.samples,
-        "source": str(fact.source),
-    }
+    found = Environment(
+        loader=FunctionLoader(asset), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    found.filters["share"] = lambda value: show(value, Unit.SHARE)
+    found.filters |= {"words": _words, "plain": plain, "sort_value": sort_value, "meter": _meter, "drawn": _drawn}
+    found.filters |= {"section": _section}
+    found.globals |= {"waterfall": _waterfall, "kind": lambda block: type(block).__name__}
+    return found

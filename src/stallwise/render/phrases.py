@@ -6,13 +6,14 @@ from collections.abc import Iterable
 from pathlib import PurePath
 
 from stallwise.doctor.findings.finding import Fix, Gain
-from stallwise.doctor.findings.rival import Rival
+from stallwise.doctor.findings.trial import Trial
 from stallwise.evidence.fact import Source
 from stallwise.evidence.ledger import Category, Ledger
 from stallwise.evidence.words import is_label
+from stallwise.render.blocks import Number, Part, Range, Words, seconds, span
 from stallwise.units import Unit, show
 
-RANGE_SHARE = 0.05  # of the step: smaller accounts are told without their range
+RANGE_SHARE = 0.05  # of the step: smaller categories are shown without their range
 FIRST_LINE = "line 1"  # of a typed sentence: all of it
 MOST_NAMED = 8  # spans and gauges of the user's that a report shows; the rest is in the JSON
 
@@ -24,10 +25,8 @@ def an(unit: str) -> str:
 
 def gain_range(gain: Gain) -> str:
     """ "57.4 to 62.4 ms" with the unit once where both ends share it."""
-    low, high = show(gain.low_s, Unit.SECOND), show(gain.high_s, Unit.SECOND)
-    if low == high:
-        return high
-    return f"up to {high}" if gain.low_s == 0 else ends(gain.low_s, gain.high_s)
+    high = show(gain.high_s, Unit.SECOND)
+    return f"up to {high}" if gain.low_s == 0 else span(gain.low_s, gain.high_s, Unit.SECOND)
 
 
 def speed_up(gain: Gain, ledger: Ledger | None) -> str:
@@ -41,48 +40,41 @@ def speed_up(gain: Gain, ledger: Ledger | None) -> str:
     return f"{low:.2f}-{high:.2f}x" if high - low >= 0.005 else f"{high:.2f}x"
 
 
-def named_by_user(ledger: Ledger) -> list[str]:
+def named_by_user(ledger: Ledger) -> list[Words]:
     """The user's spans with their part of the whole, then the gauges."""
-    rows = [
-        f"{name} {show(seconds, Unit.SECOND)}"
-        + (f", {show(seconds / ledger.whole_s, Unit.SHARE)}" if ledger.whole_s else "")
-        for name, seconds in list(ledger.spans.items())[:MOST_NAMED]
-    ]
+    rows: list[Words] = []
+    for name, length_s in list(ledger.spans.items())[:MOST_NAMED]:
+        part = (", ", Number(length_s / ledger.whole_s, Unit.SHARE)) if ledger.whole_s else ()
+        rows.append((f"{name} ", seconds(length_s), *part))
     return rows + [f"{name} = {value:.6g}" for name, value in list(ledger.gauges.items())[:MOST_NAMED]]
 
 
-def worth(gain: Gain, ledger: Ledger | None) -> str:
-    """ "57.4 to 62.4 ms a step (1.92-2.09x)", and how much of it other accounts hold."""
+def worth(gain: Gain, ledger: Ledger | None) -> tuple[Part, ...]:
+    """ "57.4 to 62.4 ms per step (1.92-2.09x)", and how much of it other categories hold."""
     faster = speed_up(gain, ledger)
-    text = f"{gain_range(gain)} {an(ledger.unit if ledger else 'step')}" + (f" ({faster})" if faster else "")
+    text = f" per {ledger.unit if ledger else 'step'}" + (f" ({faster})" if faster else "")
     text += ", measured" if gain.measured else ""
-    return f"{text}, up to {show(gain.beside_s, Unit.SECOND)} of it from other accounts" if gain.beside_s else text
+    beside = (", up to ", seconds(gain.beside_s), " of it from other categories") if gain.beside_s else ()
+    return (saved(gain), text, *beside)
 
 
-def ends(low_s: float, high_s: float) -> str:
-    """ "44.2 to 63.6 ms" with the unit once where both ends share it."""
-    low, high = show(low_s, Unit.SECOND), show(high_s, Unit.SECOND)
-    number, unit = low.rsplit(" ", 1)
-    return f"{number} to {high}" if high.endswith(f" {unit}") else f"{low} to {high}"
+def saved(gain: Gain) -> Range:
+    """The seconds that a gain is worth, with what they rest on."""
+    return Range(gain.low_s, gain.high_s, Unit.SECOND, gain_range(gain), gain.basis)
 
 
-def fix_worth(fix: Fix) -> str:
+def fix_saves(fix: Fix) -> Words:
     """What a fix wins, in seconds or in words."""
     if fix.gain is None or fix.gain.high_s <= 0:
         return fix.worth
-    return f"{gain_range(fix.gain)} less" + (", measured" if fix.gain.measured else "")
+    return ("saves ", saved(fix.gain), ", measured" if fix.gain.measured else "")
 
 
-def rival_row(rival: Rival) -> str:
-    """Another cause of the same symptom, why it comes later, and what decides."""
-    return f"{rival.cause}: {rival.less_likely}. Check {rival.check}"
-
-
-def category_ends(ledger: Ledger, category: Category) -> str:
-    """ "44.2 to 63.6 ms" for an account that matters and may lie off; else nothing."""
+def category_ends(ledger: Ledger, category: Category) -> Range | None:
+    """How far a category that matters may lie off; None where it is small or that is not known."""
     if category not in ledger.ranges or ledger.share(category) < RANGE_SHARE:
-        return ""
-    return ends(*ledger.ranges[category])
+        return None
+    return Range(*ledger.ranges[category], Unit.SECOND)
 
 
 def place(source: Source) -> str:
@@ -97,3 +89,10 @@ def place(source: Source) -> str:
 def places(sources: Iterable[Source]) -> str:
     """The first two places."""
     return ", ".join(dict.fromkeys(place(s) for s in list(sources)[:2]))
+
+
+def measured_gain(trial: Trial) -> str:
+    """ "1.24x (1.21 to 1.27)"."""
+    if trial.high == float("inf"):
+        return f"{trial.ratio:.2f}x (too few blocks for an interval)"
+    return f"{trial.ratio:.2f}x ({trial.low:.2f} to {trial.high:.2f})"

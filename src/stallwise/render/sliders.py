@@ -8,12 +8,11 @@ from markupsafe import Markup
 
 from stallwise.doctor.findings.diagnosis import Diagnosis
 from stallwise.evidence.fact import Table
-from stallwise.render.document import Part
 from stallwise.render.phrases import an, place
 from stallwise.render.strict_json import dumps
 from stallwise.units import Unit, show
 
-SLIDERS = Part("sliders", ("sliders",))
+SCRIPTS = ("sliders",)
 TABLE = "replayed_together"
 
 

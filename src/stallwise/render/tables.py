@@ -1,4 +1,4 @@
-"""Tables of what took most, laid out for the page, for programs and for data frames."""
+"""Tables of what took most: blocks, plain data and rows of data frames."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 from stallwise.doctor.findings.diagnosis import Diagnosis
 from stallwise.evidence.fact import Table
 from stallwise.evidence.top import PREFIX, WHAT
-from stallwise.render.document import Part
+from stallwise.render import blocks
+from stallwise.render.blocks import Column, Depth, Group, Number, Words
 from stallwise.render.phrases import place
 from stallwise.units import Unit, show
 
-TABLES = Part("tables", ("tables",))
 LONGEST_NAME = 200  # letters of a cell; the rest is in its title
 LEAD_NAME = 60  # letters in a heading
 TITLES = {
@@ -37,7 +37,7 @@ COLUMNS = {
     "count": ("count", Unit.COUNT, ""),
     "median_s": ("median", Unit.SECOND, "of one"),
     "links_share": ("of node links", Unit.SHARE, "of what the card's links give inside a node; across nodes less can be had"),
-    "roof_share": ("of roof", Unit.SHARE, "the least time that the card needs, over the time taken; empty where not known"),
+    "roof_share": ("of roofline", Unit.SHARE, "the least time that the card needs, over the time taken; empty where not known"),
 }  # fmt: skip
 
 
@@ -81,37 +81,37 @@ def table_rows(table: Table) -> list[dict[str, Any]]:
     ]
 
 
-def tables_parts(diagnosis: Diagnosis) -> dict[str, Any] | None:
-    """What the section lays out; None where no table is known."""
+def tables_block(diagnosis: Diagnosis) -> Group:
+    """What took most, a table each; the first is open."""
     found = shown_tables(diagnosis)
-    return {"tables": [_laid_out(what, table) for what, table in found.items()]} if found else None
+    return Group(
+        tuple(_laid_out(what, table) for what, table in found.items()),
+        title="What took most",
+        depth=Depth.PAGE,
+        slug="top",
+    )
 
 
-def _laid_out(what: str, table: Table) -> dict[str, Any]:
+def _laid_out(what: str, table: Table) -> blocks.Table:
     keys = [key for key in table.columns if key in COLUMNS and _known(table, key)]
     rows = table_rows(table)
-    first = rows[0]
-    unit = table.meta["unit"]
+    unit, left_out = table.meta["unit"], table.meta["left_out"]
     overlapping = table.meta.get("of", "")
     whole = (
         f"of {overlapping}" if overlapping else f"of a mean {unit}" if unit and "median_bytes" not in keys else "of all"
     )
-    lead = f"{len(rows) + table.meta['left_out']:,} in all; first {_cut(str(first['name']), LEAD_NAME)}"
-    return {
-        "slug": what.replace(" ", "-"),
-        "title": TITLES[what],
-        "lead": f"{lead}, {show(first['share'], Unit.SHARE)} {whole}",
-        "head": [(COLUMNS[key][0], COLUMNS[key][1] is not None, _meaning(key, whole)) for key in keys],
-        "rows": [[_cell(key, row[key]) for key in keys] for row in rows],
-        "left_out": table.meta["left_out"],
-        "per": unit,
-        "source": place(table.source),
-        "sorted": next((i for i, key in enumerate(keys) if _falls(table, key)), None),
-    }
-
-
-def _meaning(key: str, whole: str) -> str:
-    return whole if key == "share" else COLUMNS[key][2]
+    first = f"first {_cut(str(rows[0]['name']), LEAD_NAME)}, {show(rows[0]['share'], Unit.SHARE)} {whole}"
+    per = f"Times, counts and bytes are those of a mean {unit}. " if unit else ""
+    more = f"{left_out} more below these. " if left_out else ""
+    columns = [
+        Column(COLUMNS[key][0], right=COLUMNS[key][1] is not None, hint=whole if key == "share" else COLUMNS[key][2])
+        for key in keys
+    ]
+    return blocks.table(
+        "", columns, ([_cell(key, row[key]) for key in keys] for row in rows),
+        note=f"{per}{more}From {place(table.source)}.", slug=what.replace(" ", "-"), depth=Depth.PAGE,
+        folded=f"{TITLES[what]}: {len(rows) + left_out:,} in all; {first}",
+    )  # fmt: skip
 
 
 def _known(table: Table, key: str) -> bool:
@@ -119,27 +119,15 @@ def _known(table: Table, key: str) -> bool:
     return any(not isinstance(v, float) or (math.isfinite(v) and v > 0) for v in table.columns[key].tolist())
 
 
-def _falls(table: Table, key: str) -> bool:
-    """Whether the rows are in the order of this column."""
-    values = table.columns[key].tolist()
-    return COLUMNS[key][1] is not None and all(a >= b for a, b in zip(values, values[1:], strict=False))
-
-
-def _cell(key: str, value: Any) -> dict[str, Any]:
+def _cell(key: str, value: Any) -> Words:
     unit = COLUMNS[key][1]
     if unit is None:
-        text = str(value)
-        return {"text": _cut(text), "title": text if key == "name" else "", "sort": text}
+        return _cut(str(value))
     if value is None:
-        return {"text": "", "title": "", "sort": -1}
-    text = (
-        f"{value:,.0f}"
-        if unit is Unit.COUNT and value >= 10
-        else f"{value:.3g}"
-        if unit is Unit.COUNT
-        else show(value, unit)
-    )
-    return {"text": text, "title": "", "sort": f"{value:.6g}"}
+        return ""
+    if unit is Unit.COUNT:
+        return Number(value, unit, f"{value:,.0f}" if value >= 10 else f"{value:.3g}")
+    return Number(value, unit)
 
 
 def _cut(text: str, most: int = LONGEST_NAME) -> str:

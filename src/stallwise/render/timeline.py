@@ -12,18 +12,14 @@ from numpy.typing import NDArray
 from stallwise.doctor.findings.diagnosis import Diagnosis
 from stallwise.doctor.findings.scene import Scene
 from stallwise.evidence.fact import Table
-from stallwise.render.document import Part
+from stallwise.render.colours import CLASS
 from stallwise.render.phrases import place
-from stallwise.render.pictures._categories import CLASS
 from stallwise.render.strict_json import dumps
 from stallwise.units import Unit, show
 
-TIMELINE = Part(
-    "timeline",
-    (
-        "state", "words", "scenes", "colours", "layout", "view", "boxes", "links", "overview", "picture",
-        "facts", "finding", "pointer", "keys", "controls",
-    ),
+SCRIPTS = (
+    "state", "words", "scenes", "colours", "layout", "view", "boxes", "links", "overview", "picture",
+    "facts", "finding", "pointer", "keys", "controls",
 )  # fmt: skip
 PLAIN = ("version", "track", "depth", "name", "operator", "account", "work", "count", "correlation", "facts")
 SEEN_PART = 0.01  # of the step: shorter parts are left out of the table

@@ -1,19 +1,21 @@
-"""The answer in three lines and the words around it, the same in every report."""
+"""The verdict of a diagnosis and the words around it, the same in every form."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
 
 from stallwise.doctor.findings.diagnosis import OPEN, SOMETHING_ELSE, Diagnosis, Hypothesis, State
-from stallwise.doctor.findings.finding import PERHAPS, Finding, Gain
+from stallwise.doctor.findings.finding import PERHAPS, Finding, Gain, Reason
 from stallwise.doctor.findings.question import Question
 from stallwise.evidence.fact import Source
 from stallwise.evidence.ledger import Category, Ledger
+from stallwise.render.blocks import Depth, Verdict, Words
 from stallwise.render.phrases import place, places, worth
 from stallwise.units import Unit, show
 
 MOST_NAMED = 5
 MOST_PARTS = 8  # cards or links of a proof that are shown one by one
+SOURCES_SHOWN = 3
 NAMED = 0.2  # of probability: a cause below this heads no answer; what the file itself lacks does
 
 CATEGORY_MEANING = {
@@ -29,18 +31,18 @@ CATEGORY_MEANING = {
     Category.OTHER: "idle time without a known reason, the profiler's own work included",
     Category.QUEUE: "a request waits for its first iteration",
     Category.PREFILL: "the prompt is read",
-    Category.FIRST_TOKEN: "a request waits and its prompt is read: nothing here tells the two apart",
+    Category.FIRST_TOKEN: "a request waits and its prompt is read: nothing here separates the two",
     Category.DECODE: "tokens are generated",
     Category.PREEMPTED: "a running request was thrown out and starts again",
     Category.NETWORK: "bytes are on their way between client and server",
 }
 
 
-def worth_text(gain: Gain | None, ledger: Ledger | None) -> str:
-    """ "worth 57.4 to 62.4 ms a step (1.92-2.09x)", empty without a gain."""
+def saves(gain: Gain | None, ledger: Ledger | None) -> Words:
+    """ "saves 57.4 to 62.4 ms per step (1.92-2.09x)", empty without a gain."""
     if gain is None:
         return ""
-    return f"worth {worth(gain, ledger)}" if gain.high_s > 0 else "the same time as above"
+    return ("saves ", *worth(gain, ledger)) if gain.high_s > 0 else "the same time as above"
 
 
 def run_findings(diagnosis: Diagnosis) -> list[Finding]:
@@ -57,23 +59,6 @@ def kernel_findings(diagnosis: Diagnosis) -> dict[str, list[Finding]]:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """The answer in three lines: what stalls, why, what to do and what it is worth."""
-
-    what: str
-    why: str
-    do: str
-    tone: str  # "good", "bad" or "unclear"
-    tail: str = ""  # the cause and how sure
-    voice: str = ""  # of a diagnosis: who speaks, a proof, recognition or nobody yet
-
-    @property
-    def line(self) -> str:
-        """What stands first in every report."""
-        return f"{self.voice}  {self.what}" if self.voice else self.what
-
-
 FOUND, MOST_LIKELY, CANNOT_TELL, IN_LINE = "FOUND", "MOST LIKELY", "CANNOT TELL YET", "NOTHING OUT OF LINE"
 
 
@@ -84,10 +69,24 @@ def verdict(diagnosis: Diagnosis) -> Verdict:
 
 def _sick(diagnosis: Diagnosis) -> Verdict:
     first = run_findings(diagnosis)[0]
-    why = first.summary or (first.because[0].text if first.because else "")
+    fix = first.fixes[0] if first.fixes else None
+    worth_words = saves(first.gain, diagnosis.ledger)
     return Verdict(
-        first.headline, why, _to_do(first, diagnosis), "bad", basis_text(first, diagnosis), _voice(first, diagnosis)
+        first.headline,
+        first.summary,
+        f"Do: {fix.action.rstrip('.')}." if fix else "",
+        "bad",
+        basis_text(first, diagnosis),
+        _voice(first, diagnosis),
+        worth=("Fixing it ", *worth_words, ".") if isinstance(worth_words, tuple) else "",
+        sources=_places(first.because),
+        do_depth=Depth.REPORT,
     )
+
+
+def _places(reasons: Iterable[Reason]) -> tuple[str, ...]:
+    """Where the verdict's own numbers come from."""
+    return tuple(dict.fromkeys(place(s) for r in reasons for s in r.sources))[:SOURCES_SHOWN]
 
 
 def _voice(first: Finding, diagnosis: Diagnosis) -> str:
@@ -112,39 +111,30 @@ def basis_text(first: Finding, diagnosis: Diagnosis) -> str:
 BASES = {"measured": "measured", "stated": "from your numbers", "event": "from a message"}
 
 
-def _to_do(first: Finding, diagnosis: Diagnosis) -> str:
-    fix = first.fixes[0] if first.fixes else None
-    gain = worth_text(first.gain, diagnosis.ledger) or (fix.worth if fix else "")
-    do = ". ".join(part for part in (f"Do: {fix.action}" if fix else "", gain[:1].upper() + gain[1:]) if part)
-    return f"{do}." if do and not do.endswith(".") else do
-
-
 def _healthy(diagnosis: Diagnosis) -> Verdict:
     proof = max((p for p in diagnosis.proofs if not p.lacks), key=lambda p: (p.whole, p.confidence))
-    limit = diagnosis.limit
-    why = f"What binds: {limit.text}." if limit else ""
-    optional = [f for f in run_findings(diagnosis) if f.optional]
-    do = (
-        f"Optional: {optional[0].headline} {worth_text(optional[0].gain, diagnosis.ledger)}".strip() if optional else ""
-    )
+    why = f"What binds: {diagnosis.limit.text}." if diagnosis.limit else ""
     sure = next((h.probability for h in diagnosis.hypotheses if h.cause == "none"), proof.confidence)
     if not proof.whole:
-        why = f"This speaks for the {proof.of} only, not for the job. {why}".strip()
-    return Verdict(f"{proof.says}.", why, do, "good", f"{sure:.0%} sure, by proof", IN_LINE)
+        why = f"This covers the {proof.of} only, not the job. {why}".strip()
+    sources = _places(r for p in diagnosis.proofs if p.whole for r in p.because)
+    return Verdict(f"{proof.says}.", why, "", "good", f"{sure:.0%} sure, by proof", IN_LINE, sources=sources)
 
 
 def _unclear(diagnosis: Diagnosis) -> Verdict:
     ask = diagnosis.next[0].capture if diagnosis.next else None
     do = f"Capture next: {ask.artifact}: {ask.command}" if ask else ""
+    run = run_findings(diagnosis)
+    sources = _places(run[0].because) if run else ()
     leading = leading_hypothesis(diagnosis)
     if leading is not None and _chance(diagnosis, leading) >= NAMED:
         chance = _chance(diagnosis, leading)
         what = f"nearest is {leading.cause} ({chance:.0%}): {leading.headline.removeprefix(PERHAPS)}"
         why = diagnosis.why_unclear
-        return Verdict(what, why[:1].upper() + why[1:], do, "unclear", voice=CANNOT_TELL)
-    nearest = [h.cause for h in diagnosis.hypotheses if h.by_words_alone][:3]
-    why = f"By its words it could be {', '.join(nearest)}; nothing measured says so." if nearest else ""
-    return Verdict(diagnosis.why_unclear, why, do, "unclear", voice=CANNOT_TELL)
+        return Verdict(
+            what, why[:1].upper() + why[1:], do, "unclear", voice=CANNOT_TELL, sources=sources, do_depth=Depth.PAGE
+        )
+    return Verdict(diagnosis.why_unclear, "", do, "unclear", voice=CANNOT_TELL, sources=sources, do_depth=Depth.PAGE)
 
 
 def leading_hypothesis(diagnosis: Diagnosis) -> Finding | None:

@@ -10,10 +10,8 @@ from stallwise.doctor.findings.comparison import Comparison
 from stallwise.doctor.findings.diagnosis import Diagnosis
 from stallwise.evidence.shown import way
 from stallwise.planner.search import Plan
-from stallwise.units import Unit, show
 
 FRAME_HEIGHT = 720
-GIB = 2.0**30
 
 
 @way("dict", "Diagnosis")
@@ -25,11 +23,13 @@ def diagnosis_dict(diagnosis: Diagnosis) -> dict[str, Any]:
 
 
 @way("html", "Diagnosis")
-def diagnosis_html(diagnosis: Diagnosis) -> str:
-    """The whole report in a frame of its own: its style stays inside, the notebook's outside."""
+@way("html", "Comparison")
+@way("html", "Plan")
+def in_a_frame(answer: object) -> str:
+    """The whole page in a frame of its own: its style stays inside, the notebook's outside."""
     from stallwise.render.html import to_html
 
-    page = escape(to_html(diagnosis), quote=True)
+    page = escape(to_html(answer), quote=True)
     return (
         f'<iframe title="stallwise report" sandbox="allow-scripts" width="100%" height="{FRAME_HEIGHT}" '
         f'frameborder="0" srcdoc="{page}"></iframe>'
@@ -37,11 +37,13 @@ def diagnosis_html(diagnosis: Diagnosis) -> str:
 
 
 @way("markdown", "Diagnosis")
-def diagnosis_markdown(diagnosis: Diagnosis) -> str:
-    """The Markdown report."""
+@way("markdown", "Comparison")
+@way("markdown", "Plan")
+def in_markdown(answer: object) -> str:
+    """The same words and figures."""
     from stallwise.render.markdown import to_markdown
 
-    return to_markdown(diagnosis)
+    return to_markdown(answer)
 
 
 @way("rows", "Diagnosis")
@@ -87,27 +89,9 @@ def diagnosis_rows(diagnosis: Diagnosis) -> dict[str, list[dict[str, Any]]]:
 @way("dict", "Comparison")
 def comparison_dict(comparison: Comparison) -> dict[str, Any]:
     """The JSON contract."""
-    from stallwise.render.comparison import comparison_dict as plain
+    from stallwise.render.documents.comparison import data
 
-    return plain(comparison)
-
-
-@way("html", "Comparison")
-def comparison_html(comparison: Comparison) -> str:
-    """The text, in a block."""
-    return f"<pre>{escape(_comparison_text(comparison))}</pre>"
-
-
-@way("markdown", "Comparison")
-def comparison_markdown(comparison: Comparison) -> str:
-    """The text, as code."""
-    return "\n".join(f"    {line}" for line in _comparison_text(comparison).splitlines())
-
-
-def _comparison_text(comparison: Comparison) -> str:
-    from stallwise.render.comparison import comparison_text
-
-    return comparison_text(comparison)
+    return data(comparison)
 
 
 @way("rows", "Comparison")
@@ -119,9 +103,9 @@ def comparison_rows(comparison: Comparison) -> dict[str, list[dict[str, Any]]]:
 @way("dict", "Plan")
 def plan_dict(plan: Plan) -> dict[str, Any]:
     """As `plan train --json` prints it."""
-    from stallwise.render.plan import to_dict
+    from stallwise.render.documents.plan import data
 
-    return to_dict(plan)
+    return data(plan)
 
 
 @way("rows", "Plan")
@@ -135,32 +119,3 @@ def plan_rows(plan: Plan) -> dict[str, list[dict[str, Any]]]:
         }  # fmt: skip
 
     return {"best": [row(c) for c in plan.best], "frontier": [row(c) for c in plan.frontier]}
-
-
-def _plan_table(plan: Plan) -> tuple[str, list[tuple[str, ...]]]:
-    title = f"{plan.model.name} on {plan.cluster.gpus} x {plan.cluster.gpu.title}: {plan.feasible:,} of {plan.considered:,} fit"
-    rows = [
-        (
-            c.layout.label, show(c.seconds, Unit.SECOND), f"{show(c.low_s, Unit.SECOND)} to {show(c.high_s, Unit.SECOND)}",
-            f"{c.mfu_share:.1%}", f"{c.memory_bytes / GIB:.1f} GiB",
-        )
-        for c in plan.best
-    ]  # fmt: skip
-    return title, [("layout", "step", "90% interval", f"MFU of the {plan.best[0].mfu_against}", "memory"), *rows]
-
-
-@way("html", "Plan")
-def plan_html(plan: Plan) -> str:
-    """A table of the best layouts."""
-    title, (head, *rows) = _plan_table(plan)
-    top = "".join(f'<th scope="col">{escape(h)}</th>' for h in head)
-    body = "".join(f"<tr>{''.join(f'<td>{escape(c)}</td>' for c in row)}</tr>" for row in rows)
-    return f"<table><caption>{escape(title)}</caption><thead><tr>{top}</tr></thead><tbody>{body}</tbody></table>"
-
-
-@way("markdown", "Plan")
-def plan_markdown(plan: Plan) -> str:
-    """The same as Markdown."""
-    title, (head, *rows) = _plan_table(plan)
-    lines = [title, "", f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
-    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])

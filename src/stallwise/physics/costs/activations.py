@@ -19,6 +19,7 @@ from stallwise.physics.specs.workload import Workload
 
 HALF, SINGLE = 2.0, 4.0
 DROPPED_INPUT = 5.0  # eager adapters take their inputs in fp32, one by one: a dropped copy and its mask
+BEFORE_ACTIVATION, AFTER_ACTIVATION = "widened", "activated"  # keys of the answer: tensors of an MLP
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +100,8 @@ def _mlp(model: Model, width: int, recipe: Recipe, name: str) -> list[Saved]:
     kept = [
         Saved("mlp norm input", residual_bytes(recipe) * h, "sp"),
         Saved("mlp input", _frozen_input(recipe) * h, "sp", "mlp_norm"),
-        Saved("widened", HALF * model.up_width * width, "tp", "mlp"),
-        Saved("activated", _frozen_input(recipe) * width, "tp", "mlp_act"),
+        Saved(BEFORE_ACTIVATION, HALF * model.up_width * width, "tp", "mlp"),
+        Saved(AFTER_ACTIVATION, _frozen_input(recipe) * width, "tp", "mlp_act"),
     ]
     if recipe.lora_rank and recipe.lora_targets == "all" and not recipe.fused:
         kept.append(Saved("mlp adapter inputs after dropout", DROPPED_INPUT * (model.up_width * h + width), "none"))
@@ -118,8 +119,8 @@ def _experts(model: Model, recipe: Recipe) -> list[Saved]:
         Saved("moe norm input", residual_bytes(recipe) * model.hidden, "sp"),
         Saved("router input and scores", HALF * model.hidden + SINGLE * 2 * model.experts, "sp"),
         Saved("rows sent to experts", _linear_input(recipe) * h * k, "ep", "moe"),
-        Saved("experts widened", HALF * model.up_width * wide * k, "ep", "moe"),
-        Saved("experts activated", _linear_input(recipe) * wide * k, "ep", "moe_act"),
+        Saved(f"experts {BEFORE_ACTIVATION}", HALF * model.up_width * wide * k, "ep", "moe"),
+        Saved(f"experts {AFTER_ACTIVATION}", _linear_input(recipe) * wide * k, "ep", "moe_act"),
     ]
     if (
         not recipe.fused
@@ -128,8 +129,8 @@ def _experts(model: Model, recipe: Recipe) -> list[Saved]:
     if model.shared_intermediate:
         inner = model.shared_intermediate
         kept += [
-            Saved("shared expert widened", HALF * model.up_width * inner, "tp", "mlp"),
-            Saved("shared expert activated", _linear_input(recipe) * inner, "tp", "mlp_act"),
+            Saved(f"shared expert {BEFORE_ACTIVATION}", HALF * model.up_width * inner, "tp", "mlp"),
+            Saved(f"shared expert {AFTER_ACTIVATION}", _linear_input(recipe) * inner, "tp", "mlp_act"),
         ]
     if model.expert_hidden:
         kept.append(Saved("latent rows", HALF * h, "sp"))

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from stallwise.doctor.findings.diagnosis import Diagnosis
 from stallwise.evidence.fact import Table
 from stallwise.evidence.operations import COMMUNICATION, Work
+from stallwise.render.blocks import Picture
 from stallwise.render.phrases import place
-from stallwise.render.pictures import Figure
 from stallwise.render.svg import WIDTH, box, line, picture, text
 from stallwise.units import Unit, show
 
@@ -28,9 +28,9 @@ _TOGETHER = "; where all stages of a replica have the same colour, its sequences
 _WORD = {w: w.name.lower().replace("_", " ") for w in _CLASS}
 
 
-def draw(diagnosis: Diagnosis) -> list[Figure]:
+def draw(diagnosis: Diagnosis) -> list[Picture]:
     """What the operation table allows."""
-    found: list[Figure] = []
+    found: list[Picture] = []
     for kind, drawn in (("job.workers", _workers), ("job.microbatches", _microbatches), ("job.steps", _one_step)):
         for table in diagnosis.evidence.table(kind)[:1]:
             figure = drawn(table)
@@ -38,7 +38,7 @@ def draw(diagnosis: Diagnosis) -> list[Figure]:
     return found
 
 
-def _workers(table: Table) -> Figure | None:
+def _workers(table: Table) -> Picture | None:
     c = table.columns
     workers = sorted(set(zip(c["stage"].tolist(), c["replica"].tolist(), strict=True)))
     steps = np.unique(c["step"])
@@ -55,7 +55,7 @@ def _workers(table: Table) -> Figure | None:
         ("worker", "mean a step beyond its peers"),
         *((names[i], show(float(means[i]), Unit.SECOND)) for i in order),
     ]
-    return Figure(
+    return Picture(
         "workers", f"{len(workers)} workers, step by step", svg,
         "Seconds that a worker computed or stood still beyond the quicker half of its peers. A row in full colour is a slow "
         f"worker, single cells are pauses{_TOGETHER if many else ''}.",
@@ -63,7 +63,7 @@ def _workers(table: Table) -> Figure | None:
     )  # fmt: skip
 
 
-def _microbatches(table: Table) -> Figure | None:
+def _microbatches(table: Table) -> Picture | None:
     c = table.columns
     stages, numbers = np.unique(c["stage"]), np.unique(c["microbatch"])
     grid = np.full((len(stages), len(numbers)), np.nan)
@@ -76,7 +76,7 @@ def _microbatches(table: Table) -> Figure | None:
         (str(s), str(m), show(float(a), Unit.SECOND), show(float(b), Unit.SECOND))
         for s, m, a, b in zip(c["stage"], c["microbatch"], c["mean_s"], c["deviation_s"], strict=True)
     ][:MOST_LISTED]
-    return Figure(
+    return Picture(
         "microbatches", "Microbatches on each stage", svg,
         "Mean seconds of forward and backward of each microbatch, beyond the shortest. A row in full colour is a long stage.",
         place(table.source), (), (head, *rows),
@@ -150,7 +150,7 @@ def _legend(works: set[Work]) -> tuple[tuple[str, str], ...]:
     return tuple((kind, "communication" if kind == "m4" else word) for kind, word in found.items())
 
 
-def _one_step(table: Table) -> Figure | None:
+def _one_step(table: Table) -> Picture | None:
     c = table.columns
     stages = np.unique(c["stage"]).tolist()
     whole = float((c["begin_s"] + c["length_s"]).max())
@@ -186,4 +186,4 @@ def _one_step(table: Table) -> Figure | None:
     legend = _legend({Work(w) for w in c["work"][c["length_s"] > 0].tolist()})
     rows = (("", "step"), ("as it ran", show(ends[0], Unit.SECOND)), ("ideal", show(ends[1], Unit.SECOND)))
     caption = "Ideal: every operation takes the mean of its kind over all workers and steps."
-    return Figure("job-step", title, picture(parts, height, title), caption, place(table.source), legend, rows)
+    return Picture("job-step", title, picture(parts, height, title), caption, place(table.source), legend, rows)

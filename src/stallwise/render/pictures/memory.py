@@ -6,8 +6,8 @@ import numpy as np
 
 from stallwise.doctor.findings.diagnosis import Diagnosis
 from stallwise.evidence.catalog.memory import LIVE_BYTES, OVER_TIME
+from stallwise.render.blocks import Picture
 from stallwise.render.phrases import place
-from stallwise.render.pictures import Figure
 from stallwise.render.pictures._areas import areas
 from stallwise.render.pictures._chart import PANEL, Curve, clock, panel
 from stallwise.render.pictures._memory_kinds import in_order, shade_of
@@ -20,12 +20,12 @@ MOST_PLACES = 12
 MOST_DEVICES = 4
 
 
-def draw(diagnosis: Diagnosis) -> list[Figure]:
+def draw(diagnosis: Diagnosis) -> list[Picture]:
     """Composition, then the course."""
     return [*_composition(diagnosis), *(_stacked(diagnosis) or _over_time(diagnosis))]
 
 
-def _stacked(diagnosis: Diagnosis) -> list[Figure]:
+def _stacked(diagnosis: Diagnosis) -> list[Picture]:
     found = []
     for number, table in enumerate(diagnosis.evidence.table(OVER_TIME)[:MOST_DEVICES]):
         time_s = table.columns["time_s"]
@@ -41,11 +41,11 @@ def _stacked(diagnosis: Diagnosis) -> list[Figure]:
         )
         most = show(float(np.sum([table.columns[k] for k in kinds], axis=0).max()), Unit.BYTE)
         found.append(
-            Figure(
+            Picture(
                 f"memory-course-{number}",
                 "Memory over time, by what it holds",
                 picture(parts, height, f"Bytes alive over time, stacked by kind, at most {most}"),
-                f"At most {most} alive. Kinds are told by the stack that made each block; in every stretch of the record "
+                f"At most {most} alive. Kinds follow from the stack that made each block; in every stretch of the record "
                 "the fullest moment is drawn.",
                 place(table.source),
                 tuple((shade_of(k), k) for k in reversed(kinds)),
@@ -56,7 +56,7 @@ def _stacked(diagnosis: Diagnosis) -> list[Figure]:
     return found
 
 
-def _composition(diagnosis: Diagnosis) -> list[Figure]:
+def _composition(diagnosis: Diagnosis) -> list[Picture]:
     tables = diagnosis.evidence.table("memory.peak")
     if not tables:
         return []
@@ -95,7 +95,7 @@ def _composition(diagnosis: Diagnosis) -> list[Figure]:
         parts.append(text(LEFT + 8, y + 13, f"{show(size, Unit.BYTE)}  {kind}  {short(where, 110)}", "t"))
     height = BAR + 16 + min(len(rows), MOST_PLACES) * ROW
     return [
-        Figure(
+        Picture(
             "memory",
             "What filled the memory",
             picture(parts, height, f"{show(total, Unit.BYTE)} alive at the peak, by category"),
@@ -107,14 +107,14 @@ def _composition(diagnosis: Diagnosis) -> list[Figure]:
     ]
 
 
-def _over_time(diagnosis: Diagnosis) -> list[Figure]:
+def _over_time(diagnosis: Diagnosis) -> list[Picture]:
     found = []
     for number, series in enumerate(diagnosis.evidence.series(LIVE_BYTES)[:4]):
         if len(series.x) > 1:
             parts = panel([Curve("alive", series.x, series.values)], "bytes alive", Unit.BYTE, series.over)
             label = "Bytes alive over time"
             found.append(
-                Figure(
+                Picture(
                     f"memory-course-{number}",
                     label,
                     picture(parts, PANEL + 4, label),

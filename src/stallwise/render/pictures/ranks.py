@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from stallwise.doctor.findings.diagnosis import Diagnosis
 from stallwise.evidence.ledger import Category, Ledger
+from stallwise.render.blocks import Picture
+from stallwise.render.colours import CLASS, guilty
 from stallwise.render.phrases import place
-from stallwise.render.pictures import Figure
-from stallwise.render.pictures._categories import CLASS, guilty
 from stallwise.render.svg import WIDTH, box, picture, text
 from stallwise.units import Unit, show
 
@@ -16,7 +16,7 @@ MOST_CELLS = 160  # columns: more ranks share a cell, which then shows the worst
 FAINTEST = 0.08
 
 
-def draw(diagnosis: Diagnosis) -> Figure | None:
+def draw(diagnosis: Diagnosis) -> Picture | None:
     """A heat map when several ranks have a ledger."""
     by_rank: dict[int, Ledger] = {x.scope.rank: x for x in diagnosis.evidence.ledgers if x.scope.rank is not None}
     if len(by_rank) < 2:
@@ -53,11 +53,11 @@ def draw(diagnosis: Diagnosis) -> Figure | None:
     shared = f"; each cell is the worst of {per_cell} ranks" if per_cell > 1 else ""
     head = ("rank", *(a.value for a in categories))
     rows = [(str(r), *(show(by_rank[r].seconds.get(a, 0.0), Unit.SECOND) for a in categories)) for r in ranks[:64]]
-    return Figure(
+    return Picture(
         "ranks",
-        f"{len(ranks)} ranks, account by account",
+        f"{len(ranks)} ranks, category by category",
         picture(
-            parts, TOP + len(categories) * ROW + 26, f"Heat map of {len(ranks)} ranks by {len(categories)} accounts"
+            parts, TOP + len(categories) * ROW + 26, f"Heat map of {len(ranks)} ranks by {len(categories)} categories"
         ),
         f"Seconds a {unit}; darker is more, each row on its own scale{shared}.",
         place(by_rank[ranks[0]].source),

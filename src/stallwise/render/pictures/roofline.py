@@ -6,8 +6,8 @@ import math
 
 from stallwise.doctor.findings.diagnosis import Diagnosis
 from stallwise.evidence.fact import Table
+from stallwise.render.blocks import Picture
 from stallwise.render.phrases import place
-from stallwise.render.pictures import Figure
 from stallwise.render.svg import WIDTH, dot, line, picture, short, text
 from stallwise.units import Unit, show
 
@@ -18,7 +18,7 @@ LABELLED = 6  # points with their name beside them, longest first
 SMALLEST, LARGEST = 4.0, 15.0  # radius of a point
 
 
-def draw(diagnosis: Diagnosis) -> Figure | None:
+def draw(diagnosis: Diagnosis) -> Picture | None:
     """Kernels by operations a byte and by rate; size is time."""
     tables = diagnosis.evidence.table(KIND)
     if not tables:
@@ -28,12 +28,12 @@ def draw(diagnosis: Diagnosis) -> Figure | None:
     rows = [("kernel", "operations a byte", "rate", "of its roof", "time", "arithmetic")]
     for name, dtype, x, y, s, ceiling in _points(table):
         rows.append((name, f"{x:.3g}", show(y, Unit.FLOP_PER_S), f"{y / ceiling:.0%}", show(s, Unit.SECOND), dtype))
-    return Figure(
+    return Picture(
         "roofline",
-        "Kernels under the roof",
+        "Kernels under the roofline",
         picture(_drawn(table), HEIGHT, f"Roofline of {meta['gpu']} with {len(c['name'])} kernels"),
         f"Dense data-sheet roofs of {meta['gpu']}; a point's size is its time. Left of the ridge memory limits, "
-        "right of it arithmetic; the distance to the roof is what a better kernel could win.",
+        "right of it arithmetic; the distance to the roofline is what a better kernel could save.",
         place(table.source),
         (),
         tuple(rows),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from stallwise.doctor.findings.diagnosis import Diagnosis
 from stallwise.evidence.fact import Series
+from stallwise.render.blocks import Picture
 from stallwise.render.phrases import place
-from stallwise.render.pictures import Figure
 from stallwise.render.pictures._chart import PANEL, Curve, panel
 from stallwise.render.svg import picture
 from stallwise.units import Unit
@@ -19,7 +19,7 @@ GROUPS = (
 )  # fmt: skip
 
 
-def draw(diagnosis: Diagnosis) -> list[Figure]:
+def draw(diagnosis: Diagnosis) -> list[Picture]:
     """A figure for steps and one for samples of the card."""
     found = []
     for slug, title, over, names in GROUPS:
@@ -33,7 +33,7 @@ def draw(diagnosis: Diagnosis) -> list[Figure]:
     return found
 
 
-def _figure(slug: str, title: str, over: str, chosen: list[list[Series]]) -> Figure:
+def _figure(slug: str, title: str, over: str, chosen: list[list[Series]]) -> Picture:
     parts: list[str] = []
     for row, alike in enumerate(chosen):
         quantity = alike[0].quantity
@@ -44,7 +44,7 @@ def _figure(slug: str, title: str, over: str, chosen: list[list[Series]]) -> Fig
     words = ", ".join(alike[0].quantity.meaning for alike in chosen)
     sources = dict.fromkeys(place(s.source) for alike in chosen for s in alike[:1])
     over_words = "steps" if over == "step" else "time"
-    return Figure(
+    return Picture(
         slug,
         title,
         picture(parts, len(chosen) * PANEL + 4, f"{words}, over {over_words}"),

@@ -7,8 +7,8 @@ import numpy as np
 from stallwise.doctor.findings.diagnosis import Diagnosis
 from stallwise.evidence.catalog.serving import ENGINE_SAMPLES
 from stallwise.evidence.fact import Table
+from stallwise.render.blocks import Picture
 from stallwise.render.phrases import place
-from stallwise.render.pictures import Figure
 from stallwise.render.pictures._chart import PANEL, Curve, panel
 from stallwise.render.svg import picture
 from stallwise.units import Unit
@@ -27,7 +27,7 @@ WORDS = {
 }  # fmt: skip
 
 
-def draw(diagnosis: Diagnosis) -> list[Figure]:
+def draw(diagnosis: Diagnosis) -> list[Picture]:
     """One figure for each log."""
     found = []
     for number, table in enumerate(diagnosis.evidence.table(ENGINE_SAMPLES)):
@@ -36,7 +36,7 @@ def draw(diagnosis: Diagnosis) -> list[Figure]:
     return found
 
 
-def _figure(table: Table, number: int) -> Figure | None:
+def _figure(table: Table, number: int) -> Picture | None:
     parts: list[str] = []
     words = []
     count = 0
@@ -54,7 +54,7 @@ def _figure(table: Table, number: int) -> Figure | None:
     if not count:
         return None
     engine = str(table.meta.get("engine", "the engine"))
-    return Figure(
+    return Picture(
         f"serving-{number}",
         f"What {engine} did over time",
         picture(parts, count * PANEL + 4, f"{', '.join(words)} over time"),

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from stallwise.doctor.findings.diagnosis import Diagnosis
 from stallwise.doctor.findings.trial import FASTER, SLOWER, Trial
-from stallwise.render.phrases import place
-from stallwise.render.pictures import Figure
+from stallwise.render.blocks import Picture
+from stallwise.render.phrases import measured_gain, place
 from stallwise.render.svg import WIDTH, box, dot, line, picture, text, ticks
-from stallwise.render.trials import gain
 from stallwise.units import Unit, show
 
 PLACE = 5
@@ -16,7 +15,7 @@ MOST = 24  # rows
 WIDEST = 20.0  # times as fast: what lies beyond is drawn at the edge
 
 
-def draw(diagnosis: Diagnosis) -> Figure | None:
+def draw(diagnosis: Diagnosis) -> Picture | None:
     """A row a trial: the predicted range as a bar, the measured interval as a line with its dot."""
     tried = [t for trials in diagnosis.trials for t in trials.found if t.measured]
     tried = sorted(tried, key=lambda t: -t.ratio)[:MOST]
@@ -44,20 +43,20 @@ def draw(diagnosis: Diagnosis) -> Figure | None:
             )
         parts.append(line(at(trial.low), y + 12, at(trial.high), y + 12, "c1"))
         kind = {FASTER: "meter", SLOWER: "a-input-wait"}.get(trial.state, "a-other")
-        parts.append(dot(at(trial.ratio), y + 12, 4.5, kind, f"{trial.name}: {gain(trial)}"))
+        parts.append(dot(at(trial.ratio), y + 12, 4.5, kind, f"{trial.name}: {measured_gain(trial)}"))
     head = ("change", "before", "after", "gain", "verdict", "predicted")
     rows = [
         (
             t.name,
             show(t.before_s, Unit.SECOND),
             show(t.after_s, Unit.SECOND),
-            gain(t),
+            measured_gain(t),
             t.state,
             _words(ranges.get(t.name)),
         )
         for t in tried
     ]
-    return Figure(
+    return Picture(
         "trials",
         "What was tried in the job, and what it was worth",
         picture(parts, bottom + 10, f"Measured gains of {len(tried)} changes"),

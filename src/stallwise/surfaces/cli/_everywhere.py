@@ -29,7 +29,7 @@ def dressed(command: click.Command) -> click.Command:
         command.params += [
             click.Option(
                 ["--color"], type=COLOR, expose_value=False, callback=_color, metavar="WHEN", is_eager=True,
-                help="Colours: auto (a terminal gets them), always or never. NO_COLOR and FORCE_COLOR are heard.",
+                help="Colours: auto (a terminal gets them), always or never. NO_COLOR and FORCE_COLOR count.",
             ),
             click.Option(
                 [*short, "--quiet"], is_flag=True, expose_value=False, callback=_quiet, is_eager=True,

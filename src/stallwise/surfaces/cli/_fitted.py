@@ -11,7 +11,7 @@ from typing import Any, TextIO
 from stallwise.terminal import terminal_columns
 
 # What another program reads: never broken.
-WHOLE = ("--json", "--github", "completion", "--template", "--format", "mcp", "--diff", "export")
+WHOLE = ("--json", "--md", "--github", "completion", "--template", "--format", "mcp", "--diff", "export")
 DEEPEST_SHARE = 0.5  # of the width: a column further right leaves no room for words
 NARROWEST = 40
 _GAP = re.compile(r"\S(?:  +)(?=\S)")

@@ -24,7 +24,7 @@ def remembered(diagnosis: Diagnosis, paths: Sequence[str], *, command: str = "",
     if not places:
         return
     from stallwise.doctor.history import remember
-    from stallwise.render.history import moved_line
+    from stallwise.render.documents.history import moved_line
 
     run = places[0]
     if command:

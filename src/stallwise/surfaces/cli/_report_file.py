@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from stallwise.errors import BadRequest
 from stallwise.render import strict_json as json
 from stallwise.surfaces.cli._files_to_write import FileToWrite, writing
+from stallwise.surfaces.cli._output import Data, Laid, Output, written
 
 if TYPE_CHECKING:
     from stallwise.doctor.findings.diagnosis import Diagnosis
@@ -36,27 +38,30 @@ def write_report(diagnosis: Diagnosis, output: str, paths: Sequence[str], *, sha
 
 def rendered(diagnosis: Diagnosis, suffix: str) -> str:
     """The report in the form of this ending."""
-    if suffix in (".html", ".htm"):
-        from stallwise.render.html import to_html
-
-        return to_html(diagnosis)
-    if suffix in (".md", ".markdown"):
-        from stallwise.render.markdown import to_markdown
-
-        return to_markdown(diagnosis)
-    if suffix == ".json":
-        from stallwise.render.json import to_dict
-
-        return json.dumps(to_dict(diagnosis), indent=2, ensure_ascii=False) + "\n"
-    if suffix in (".txt", ".log", ""):
-        from stallwise.render.text import to_text
-
-        return to_text(diagnosis) + "\n"
     if suffix in (".sarif", ".xml"):
         from stallwise.render.ci import findings_junit, findings_sarif
 
         return findings_junit(diagnosis) if suffix == ".xml" else json.dumps(findings_sarif(diagnosis), indent=2)
-    raise BadRequest(f"no report ends in '{suffix}'", hint=f"one of: {KNOWN}")
+    if suffix and suffix not in ENDINGS:
+        raise BadRequest(f"no report ends in '{suffix}'", hint=f"one of: {KNOWN}")
+    return written(suffix, *_forms(diagnosis))
+
+
+def show_diagnosis(diagnosis: Diagnosis, out: Output) -> None:
+    """Prints one form."""
+    out.show(*_forms(diagnosis))
+
+
+def _forms(diagnosis: Diagnosis) -> tuple[Laid, Data]:
+    from stallwise.render.documents.diagnosis import document
+
+    return partial(document, diagnosis), lambda: _data(diagnosis)
+
+
+def _data(diagnosis: Diagnosis) -> dict[str, Any]:
+    from stallwise.render.json import to_dict  # what no terminal shows
+
+    return to_dict(diagnosis)
 
 
 def _merged(diagnosis: Diagnosis, path: Path, paths: Sequence[str], *, share: bool) -> None:

@@ -15,7 +15,9 @@ import click
 from stallwise.doctor.live import LiveView, load, look
 from stallwise.errors import BadRequest, UnreadableInput
 from stallwise.render import strict_json as json
-from stallwise.render.live import as_lines, as_prometheus
+from stallwise.render.documents.live_view import as_prometheus, document
+from stallwise.render.text import to_text
+from stallwise.surfaces.cli._fitted import colored
 from stallwise.surfaces.cli._scalar_sinks import Sink, open_sinks
 from stallwise.surfaces.cli._streams import reader_left
 
@@ -62,7 +64,7 @@ def _show(view: LiveView, as_json: bool, once: bool, ideal_step_s: float | None)
     mfu = ideal_step_s / view.step_s if ideal_step_s and view.step_s else view.gauges.get("mfu")
     if sys.stdout.isatty() and not once:
         click.echo("\x1b[H\x1b[2J", nl=False)
-    click.echo("\n".join(as_lines(view, mfu)))
+    click.echo(to_text(document(view, mfu), color=colored()), color=colored())
 
 
 def _log(view: LiveView, sinks: list[Sink]) -> None:

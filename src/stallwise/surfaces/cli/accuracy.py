@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Any
+
 import click
 
 from stallwise.surfaces.cli._files_to_write import FileToWrite, writing
+from stallwise.surfaces.cli._output import ENDINGS, KNOWN, Output, print_options
 
 EXAMPLES = """
 Examples:
@@ -20,17 +24,22 @@ Examples:
     "--from-trials", "from_trials", is_flag=True, help="Compare predictions with the trials of the same jobs."
 )
 @click.argument("folders", nargs=-1, required=True, type=click.Path(exists=True))
-@click.option("-o", "--output", type=FileToWrite(), help="Write the rows into this CSV file, too.")
-@click.option("--json", "as_json", is_flag=True, help="Print the rows and shares as JSON.")
-def command(folders: tuple[str, ...], from_trials: bool, output: str | None, as_json: bool) -> None:
+@click.option(
+    "-o",
+    "--output",
+    "outputs",
+    type=FileToWrite((".csv", *ENDINGS), f".csv (the rows), {KNOWN}"),
+    multiple=True,
+    help=f"Also write the answer: .csv (the rows), {KNOWN}. Repeatable.",
+)
+@print_options
+def command(folders: tuple[str, ...], from_trials: bool, out: Output) -> None:
     """Collect predicted and measured gains from bundles of `stallwise try`: which ranges held, and which way they miss."""
-    import csv
-    import json
     from pathlib import Path
 
     from stallwise.doctor.predictions import predictions_of
     from stallwise.errors import BadRequest
-    from stallwise.render.predictions import to_dict, to_text
+    from stallwise.render.documents.predictions import data, document
 
     if not from_trials:
         raise BadRequest(
@@ -40,11 +49,15 @@ def command(folders: tuple[str, ...], from_trials: bool, output: str | None, as_
     if not bundles:
         raise BadRequest(f"no trials in {', '.join(folders)}", hint="stallwise try -- python train.py makes them")
     found = predictions_of([str(b) for b in bundles])
-    answer = to_dict(found)
-    if output:
-        with writing(output), Path(output).open("w", encoding="utf-8", newline="") as file:
-            names = list(answer["rows"][0]) if answer["rows"] else ["bundle"]
-            writer = csv.DictWriter(file, names)
-            writer.writeheader()
-            writer.writerows(answer["rows"])
-    click.echo(json.dumps(answer, indent=2) if as_json else to_text(found))
+    answer = data(found)
+    out.give(partial(document, found), lambda: answer, {".csv": partial(_csv, answer["rows"])})
+
+
+def _csv(rows: list[dict[str, Any]], output: str) -> None:
+    import csv
+    from pathlib import Path
+
+    with writing(output), Path(output).open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]) if rows else ["bundle"])
+        writer.writeheader()
+        writer.writerows(rows)

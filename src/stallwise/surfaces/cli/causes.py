@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import click
 
-from stallwise.render import strict_json as json
+from stallwise.surfaces.cli._output import Output, answer_options
 
 
 @click.command(epilog="Examples: stallwise causes; stallwise causes --family step; stallwise causes --json")
 @click.option(
     "--family", help="Only this family: step, kernel, distributed, hang, hardware, memory, serving, numerics."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the list as JSON.")
-def command(family: str | None, as_json: bool) -> None:
+@answer_options
+def command(family: str | None, out: Output) -> None:
     """List the causes with one line each; `stallwise explain CAUSE` prints the page."""
     from stallwise.causes import all_rules
     from stallwise.errors import BadRequest
@@ -28,14 +30,13 @@ def command(family: str | None, as_json: bool) -> None:
             hint=f"did you mean {close[0]}?" if close else f"known: {', '.join(families)}",
         )
     chosen = [r for r in rules if family in (None, r.family)]
-    if as_json:
-        rows = [{"cause": r.cause, "family": r.family, "meaning": r.page.splitlines()[0]} for r in chosen]
-        click.echo(json.dumps(rows, indent=2, ensure_ascii=False))
-        return
-    width = max(len(r.cause) for r in chosen)
-    for name in families:
-        mine = [r for r in chosen if r.family == name]
-        if mine:
-            click.echo(click.style(name, bold=True))
-        for rule in mine:
-            click.echo(f"  {rule.cause:{width}}  {rule.page.splitlines()[0]}")
+    from stallwise.render.blocks import Column, sentence, table
+    from stallwise.render.documents.listing import grouped
+
+    rows = [{"cause": r.cause, "family": r.family, "meaning": r.page.splitlines()[0]} for r in chosen]
+    tables = [
+        table(f, (Column(""), sentence("")), ([r["cause"], r["meaning"]] for r in rows if r["family"] == f), bare=True)
+        for f in dict.fromkeys(r["family"] for r in rows)
+    ]
+    says = f"{len(rows)} causes; stallwise explain CAUSE prints the page"
+    out.give(partial(grouped, says, tables, verb="causes"), lambda: rows)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import tomllib
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import click
 
 from stallwise.render import strict_json as json
 from stallwise.surfaces.cli._files_to_write import FileToWrite, write_file
+from stallwise.surfaces.cli._output import Output, answer_options
 
 SETTINGS = "stallwise.toml"
 EXAMPLE = """[budgets]
@@ -36,9 +38,9 @@ fail_on = "any"
 @click.option("--github", is_flag=True, help="Print GitHub annotations and append to the step summary.")
 @click.option("--junit", type=FileToWrite(), help="Also write a JUnit file.")
 @click.option("--sarif", type=FileToWrite(), help="Also write the findings as SARIF.")
-@click.option("--strict", is_flag=True, help="A budget that nothing here tells is broken too.")
+@click.option("--strict", is_flag=True, help="A budget that nothing here measures counts as broken.")
 @click.option("--example", is_flag=True, help=f"Print a {SETTINGS} to start from.")
-@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+@answer_options
 def command(
     paths: tuple[str, ...],
     config: str | None,
@@ -47,13 +49,13 @@ def command(
     sarif: str | None,
     strict: bool,
     example: bool,
-    as_json: bool,
+    out: Output,
 ) -> None:
     """Diagnose PATHS (default: [check] paths of the settings) and compare with the budgets."""
     if example:
         import tomllib
 
-        click.echo(json.dumps(tomllib.loads(EXAMPLE), indent=2) if as_json else EXAMPLE.rstrip("\n"))
+        click.echo(json.dumps(tomllib.loads(EXAMPLE), indent=2) if out.as_json else EXAMPLE.rstrip("\n"))
         return
     from stallwise.causes import all_rules
     from stallwise.doctor.examine import diagnose
@@ -76,14 +78,10 @@ def command(
     reason = limit.reached(diagnosis) if limit is not None else ""
     unknown = [v for v in verdicts if v.seen is None]
     failed = bool(reason) or any(v.broken for v in verdicts) or (strict and bool(unknown))
-    if as_json:
-        click.echo(json.dumps(_answer(verdicts, failed, reason, diagnosis.ranked), indent=2, ensure_ascii=False))
-    else:
-        for v in verdicts:
-            word = "broken " if v.broken else "unknown" if v.seen is None else "kept   "
-            click.echo(f"{word}  {v.says}" + (f"   {v.source}" if v.broken and v.source else ""))
-        if reason:
-            click.echo(f"failing  {reason}")
+    from stallwise.render.documents.budgets import data, document
+
+    answer = (verdicts, failed, reason)
+    out.give(partial(document, *answer), partial(data, *answer, diagnosis.ranked))
     if junit:
         from stallwise.render.ci import budgets_junit
 
@@ -97,32 +95,10 @@ def command(
         from stallwise.surfaces.cli._github import announce_findings, append_summary
 
         if lines := budgets_github(verdicts, str(file)):
-            click.echo(lines, err=as_json)
+            click.echo(lines, err=out.as_json)
         append_summary(budgets_markdown(verdicts))
-        announce_findings(diagnosis, beside_json=as_json)
+        announce_findings(diagnosis, beside_json=out.as_json)
     sys.exit(1 if failed else 0)
-
-
-def _answer(verdicts: list[Any], failed: bool, reason: str, ranked: tuple[str, ...]) -> dict[str, Any]:
-    return {
-        "schema": "stallwise.check/1",
-        "failed": failed,
-        "failing": reason,
-        "ranked": list(ranked),
-        "budgets": [
-            {
-                "name": v.budget.name,
-                "limit": v.budget.limit,
-                "least": v.budget.least,
-                "unit": v.budget.unit.value,
-                "seen": v.seen,
-                "broken": v.broken,
-                "says": v.says,
-                "source": v.source,
-            }
-            for v in verdicts
-        ],
-    }
 
 
 def read_settings(config: str | None) -> tuple[Path, str, dict[str, Any]]:

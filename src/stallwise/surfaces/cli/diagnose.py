@@ -6,8 +6,8 @@ import sys
 
 import click
 
-from stallwise.render import strict_json as json
-from stallwise.surfaces.cli._report_file import REPORT_FILE, write_report
+from stallwise.surfaces.cli._output import Output, print_options
+from stallwise.surfaces.cli._report_file import REPORT_FILE, show_diagnosis, write_report
 
 
 @click.command(
@@ -38,7 +38,6 @@ from stallwise.surfaces.cli._report_file import REPORT_FILE, write_report
     metavar="TEXT",
     help="Answer the next question: a choice's number or words, your own words, or \"don't know\". Repeatable, in order.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
 @click.option(
     "-o",
     "--output",
@@ -71,14 +70,14 @@ from stallwise.surfaces.cli._report_file import REPORT_FILE, write_report
 )
 @click.option("--no-history", is_flag=True, help="Do not keep this run in the history.")
 @click.option("--no-cache", is_flag=True, help="Read anew, even what was read before.")
+@print_options
 def command(
     paths: tuple[str, ...],
     facts: tuple[str, ...],
     clean_step: str | None,
     ask: bool,
     answers: tuple[str, ...],
-    as_json: bool,
-    outputs: tuple[str, ...],
+    out: Output,
     share: bool,
     fail_on: str | None,
     github: bool,
@@ -118,17 +117,9 @@ def command(
         from stallwise.render.redact import shareable
 
         diagnosis = shareable(diagnosis)
-    for output in outputs:
+    for output in out.outputs:
         write_report(diagnosis, output, places, share=share)
-    if as_json:
-        from stallwise.render.json import to_dict
-
-        click.echo(json.dumps(to_dict(diagnosis), indent=2, ensure_ascii=False))
-    else:
-        from stallwise.render.text import to_text
-        from stallwise.surfaces.cli._fitted import colored
-
-        click.echo(to_text(diagnosis, color=colored()), color=colored())
+    show_diagnosis(diagnosis, out)
     if not no_history and not share:
         from stallwise.surfaces.cli._remembered import remembered
 
@@ -136,7 +127,7 @@ def command(
     if github:
         from stallwise.surfaces.cli._github import announce_findings
 
-        announce_findings(diagnosis, beside_json=as_json)
+        announce_findings(diagnosis, beside_json=out.as_json)
     if limit is not None and (reason := limit.reached(diagnosis)):
         click.echo(f"failing: {reason}", err=True)
         sys.exit(1)

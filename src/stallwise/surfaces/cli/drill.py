@@ -58,7 +58,7 @@ def cards(topic: str | None, level: str | None, count: int, as_json: bool) -> No
                 if taken:
                     click.echo(taken)
             if card.corrects:
-                click.echo(f"Often told otherwise: {card.corrects}")
+                click.echo(f"Common misconception: {card.corrects}")
             due = progress.review(card.id, card.topic, review.verdict, review.share)
             click.echo(f"{review.verdict}; next time: {due:%Y-%m-%d}")
     if not chosen:

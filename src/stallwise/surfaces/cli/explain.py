@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import click
 
-from stallwise.render import strict_json as json
+from stallwise.surfaces.cli._output import Output, answer_options
 
 
 @click.command(
@@ -12,17 +14,22 @@ from stallwise.render import strict_json as json
     "stallwise explain 'why is TP kept inside the node'"
 )
 @click.argument("name", required=False, default="")
-@click.option("--json", "as_json", is_flag=True, help="Print the page as JSON.")
-def command(name: str, as_json: bool) -> None:
+@answer_options
+def command(name: str, out: Output) -> None:
     """Explain a cause (stallwise causes lists them) or a concept: occupancy, roofline, GQA, ZeRO, ring, NVLS, 1F1B, Xid, MFU...
 
     A question in words is answered by the pages that speak of it. Without a NAME the concepts are listed.
     """
     from stallwise.drill.explain import concepts, explained
+    from stallwise.render.blocks import Column, sentence
+    from stallwise.render.documents import explanation, listing
 
-    if not name:
-        rows = [{"concept": c.name, "says": c.title} for c in concepts().values()]
-        click.echo(json.dumps(rows, indent=2) if as_json else "\n".join(f"{r['concept']:26} {r['says']}" for r in rows))
+    if name:
+        page = explained(name)
+        out.give(partial(explanation.document, name, page), lambda: page)
         return
-    page = explained(name)
-    click.echo(json.dumps(page, indent=2, ensure_ascii=False) if as_json else str(page["text"]))
+    rows = [{"concept": c.name, "says": c.title} for c in concepts().values()]
+    head = (Column("concept"), sentence("what it is"))
+    says = f"{len(rows)} concepts; stallwise causes lists the causes"
+    cells = ((r["concept"], r["says"]) for r in rows)
+    out.give(lambda **more: listing.document(says, head, cells, verb="explain", **more), lambda: rows)

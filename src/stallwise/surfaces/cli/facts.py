@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import Any
+
 import click
 
 from stallwise.render import strict_json as json
+from stallwise.surfaces.cli._output import Output, answer_options
 
 TEMPLATE = """\
 # What is wrong, in your words; then what you know. Delete the rest. Units are welcome: 58ms, 22%, 80GB, 989TFLOP/s.
@@ -23,18 +27,18 @@ mfu = "48%"
 @click.command(epilog="Examples: stallwise facts; stallwise facts mfu; stallwise facts --template > case.toml")
 @click.argument("words", nargs=-1)
 @click.option("--template", is_flag=True, help="Print a case file to fill in.")
-@click.option("--json", "as_json", is_flag=True, help="Print the list as JSON.")
-def command(words: tuple[str, ...], template: bool, as_json: bool) -> None:
+@answer_options
+def command(words: tuple[str, ...], template: bool, out: Output) -> None:
     """Words for case.toml and `diagnose --fact word=value`, with unit and meaning; WORDS filter the list."""
     if template:
         import tomllib
 
-        click.echo(json.dumps(tomllib.loads(TEMPLATE), indent=2) if as_json else TEMPLATE.rstrip("\n"))
+        click.echo(json.dumps(tomllib.loads(TEMPLATE), indent=2) if out.as_json else TEMPLATE.rstrip("\n"))
         return
     from stallwise.evidence.catalog import quantities
     from stallwise.units import example
 
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "name": q.name,
             "also": list(q.aliases),
@@ -46,16 +50,16 @@ def command(words: tuple[str, ...], template: bool, as_json: bool) -> None:
         for q in sorted(quantities().values(), key=lambda q: ("." in q.name, q.name))
         if all(w.lower() in f"{q.name} {' '.join(q.aliases)} {q.meaning}".lower() for w in words)
     ]
-    if as_json:
-        click.echo(json.dumps(rows, indent=2, ensure_ascii=False))
-        return
-    if not rows:
+    if not rows and not out.as_json:
         from stallwise.evidence.vocabulary import suggestions
 
         close = [s for w in words for s in suggestions(w)]
         click.echo(f"nothing matches {' '.join(words)}" + (f"; did you mean {', '.join(close)}?" if close else ""))
         return
-    width = max(len(str(r["name"])) for r in rows)
-    for r in rows:
-        also = f"  (also {', '.join(r['also'])})" if r["also"] else ""
-        click.echo(f"{r['name']:{width}}  {r['meaning']}, like {r['write']}{also}")
+    from stallwise.render.blocks import Column, sentence
+    from stallwise.render.documents.listing import document
+
+    head = (Column("word"), sentence("meaning"), Column("written like", 1), sentence("also", 2))
+    cells = [(str(r["name"]), str(r["meaning"]), str(r["write"]), ", ".join(r["also"])) for r in rows]
+    says = f"{len(rows)} words; state one with stallwise diagnose --fact WORD=VALUE"
+    out.give(partial(document, says, head, cells, verb="facts"), lambda: rows)

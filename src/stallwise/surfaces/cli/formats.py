@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import click
 
-from stallwise.render import strict_json as json
+from stallwise.surfaces.cli._output import Output, answer_options
 
 
 @click.command(epilog="Examples: stallwise formats; stallwise formats nvidia")
 @click.argument("words", nargs=-1)
-@click.option("--json", "as_json", is_flag=True, help="Print the list as JSON.")
-def command(words: tuple[str, ...], as_json: bool) -> None:
+@answer_options
+def command(words: tuple[str, ...], out: Output) -> None:
     """Every format with what it is and the command that captures it; WORDS filter. Files are known by content, never by name."""
     from stallwise.readers import all_readers
     from stallwise.readers.text.metric_catalogue import metric_catalogues
@@ -26,14 +28,12 @@ def command(words: tuple[str, ...], as_json: bool) -> None:
     rows += [{"format": b.format, "reads": b.reads, "capture": b.capture} for b in metric_catalogues()]
     rows.sort(key=lambda r: r["format"].lower())
     rows = [r for r in rows if all(w.lower() in " ".join(r.values()).lower() for w in words)]
-    if as_json:
-        click.echo(json.dumps(rows, indent=2, ensure_ascii=False))
-        return
-    if not rows:
+    if not rows and not out.as_json:
         click.echo(f"nothing matches {' '.join(words)}")
         return
-    width = max(len(r["format"]) for r in rows)
-    for r in rows:
-        click.echo(f"{r['format']:{width}}  {r['reads']}")
-        if r["capture"]:
-            click.echo(f"{'':{width}}  $ {r['capture']}")
+    from stallwise.render.blocks import Column, sentence
+    from stallwise.render.documents.listing import document
+
+    head = (Column("format"), sentence("what it is"), sentence("how to capture it"))
+    cells = [(r["format"], r["reads"], r["capture"]) for r in rows]
+    out.give(partial(document, f"{len(rows)} formats, known by content", head, cells, verb="formats"), lambda: rows)

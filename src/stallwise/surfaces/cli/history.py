@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
 from stallwise.render import strict_json as json
-from stallwise.surfaces.cli._answer_file import output_option, write_answer
+from stallwise.surfaces.cli._output import Output, answer_options
 
 
 @click.command(
@@ -19,11 +20,8 @@ from stallwise.surfaces.cli._answer_file import output_option, write_answer
 @click.option("--all", "everywhere", is_flag=True, help="Runs of all projects, not only of the one here.")
 @click.option("--last", default=10, show_default=True, type=click.IntRange(1), help="Runs of each series to show.")
 @click.option("--clear", is_flag=True, help="Forget the runs that would be shown.")
-@output_option
-@click.option("--json", "as_json", is_flag=True, help="Print the series as JSON.")
-def command(
-    words: tuple[str, ...], everywhere: bool, last: int, clear: bool, outputs: tuple[str, ...], as_json: bool
-) -> None:
+@answer_options
+def command(words: tuple[str, ...], everywhere: bool, last: int, clear: bool, out: Output) -> None:
     """Runs of this project that `run` and `diagnose` have seen, by series; WORDS choose series.
 
     A series is a command line in one folder, or files of one name in one folder. Runs on another card, scale or model are
@@ -41,7 +39,7 @@ def command(
         series_of,
         trend_of,
     )
-    from stallwise.render.history import history_dict, history_html, history_text
+    from stallwise.render.documents.history import data, document
 
     known = load()
     project = project_of(Path.cwd())
@@ -49,17 +47,11 @@ def command(
     chosen = [k for k in here if all(word.lower() in f"{k.folder} {k.series} {k.run}".lower() for word in words)]
     if clear:
         gone = forget(chosen)
-        click.echo(json.dumps({"forgotten": gone}) if as_json else f"{gone} runs forgotten")
+        click.echo(json.dumps({"forgotten": gone}) if out.as_json else f"{gone} runs forgotten")
         return
     trends = [(_title(runs[-1]), trend_of(runs[-last:]), against_last_week(runs)) for runs in series_of(chosen)]
     trends.reverse()  # the series that was run last stands first
-    elsewhere = len(known) - len(here)
-
-    def text() -> str:
-        return history_text(trends, place(), elsewhere)
-
-    write_answer(outputs, lambda: history_html(trends), lambda: history_dict(trends), text)
-    click.echo(json.dumps(history_dict(trends), indent=2, ensure_ascii=False) if as_json else text())
+    out.give(partial(document, trends, place(), len(known) - len(here)), partial(data, trends))
 
 
 def _title(run: Any) -> str:

@@ -51,7 +51,7 @@ def command(
     from stallwise.lint import lint, mend
     from stallwise.lint.settings import settings_for
     from stallwise.progress import shown
-    from stallwise.render.remarks import as_diff, as_github, as_sarif, as_text
+    from stallwise.render.documents.remarks import as_diff, as_github, as_sarif, as_text
 
     settings = settings_for(Path(next((p for p in paths if p != STDIN), "."))).with_options(select, ignore)
     files = [f for p in paths for f in _files(p) if not settings.leaves_out(f)]

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
-from stallwise.render import strict_json as json
-
-HEADER = (
-    f"{'layer':40s} {'amax short':>10s} {'long':>10s} {'clipped':>8s} "
-    f"{'static':>7s} {'tensor':>7s} {'row':>6s} {'block':>6s}  repair"
-)
+from stallwise.surfaces.cli._output import Output, answer_options
 
 
 @click.command(
@@ -33,11 +29,12 @@ HEADER = (
 )
 @click.option("--device", default="", help="cuda, cpu, ...; default: cuda where there is one.")
 @click.option("--top", default=20, show_default=True, type=click.IntRange(1), help="Layers to print.")
-@click.option("--json", "as_json", is_flag=True, help="Print rows that stallwise diagnose reads.")
-def command(path: str, short: int, long_: tuple[int, ...], device: str, top: int, as_json: bool) -> None:
+@answer_options
+def command(path: str, short: int, long_: tuple[int, ...], device: str, top: int, out: Output) -> None:
     """Run a model on short and long inputs and rank its layers by FP8 damage and cheapest repair."""
     from stallwise.doctor.fp8_damage import rank_damage
     from stallwise.recorder.layer_ranges import run
+    from stallwise.render.documents.numerics import document
 
     model, inputs = _load(path, device)
     calibration = run(model, inputs(short))
@@ -46,23 +43,8 @@ def command(path: str, short: int, long_: tuple[int, ...], device: str, top: int
     for length in lengths:
         click.echo(f"running at {length} tokens", err=True)
         results.append((length, rank_damage(calibration, run(model, inputs(length)))))
-    if as_json:
-        rows = [d.to_row(length) for length, damages in results for d in damages]
-        click.echo(json.dumps({"calibrated_on": short, "rows": rows}, indent=2))
-        return
-    for length, damages in results:
-        harmed = [d for d in damages if d.harmed]
-        click.echo(
-            f"scales from {short} tokens, used at {length}: {len(harmed)} of {len(damages)} layers beyond FP8's own rounding"
-        )
-        click.echo(HEADER)
-        for d in damages[:top]:
-            e = d.errors
-            click.echo(
-                f"{d.layer[-40:]:40s} {d.short_amax:10.3g} {d.long_amax:10.3g} {d.saturated_share:8.2%} {e['static']:7.1%} "
-                f"{e['tensor']:7.1%} {e['row']:6.1%} {e['block']:6.1%}  {d.repair}"
-            )
-        click.echo("")
+    rows = [d.to_row(length) for length, damages in results for d in damages]
+    out.give(partial(document, short, results, top), lambda: {"calibrated_on": short, "rows": rows})
 
 
 def _load(path: str, device: str) -> tuple[Any, Any]:

@@ -92,7 +92,7 @@ def not_recorded(where: str, light: bool) -> list[str]:
         if '"what": "torch"' not in seen and '"what": "jax"' not in seen:
             return ["no step was recorded: no process of the job imported torch or jax; its output is all there is"]
         return [
-            "no step was recorded: nothing repeats in this program that the recorder knows (stallwise.step() tells it)"
+            "no step was recorded: nothing the recorder knows repeats in this program (mark steps with stallwise.step())"
         ]
     if light or any('"k":"window"' in text for text in records):
         return []

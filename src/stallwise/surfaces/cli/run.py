@@ -62,20 +62,17 @@ def say(where: str, as_json: bool, command_line: str = "") -> None:
     import os
 
     from stallwise.errors import StallwiseError
-    from stallwise.render import strict_json as json
 
     try:
         from stallwise.doctor.examine import diagnose
-        from stallwise.render.json import to_dict
-        from stallwise.render.text import to_text
-        from stallwise.surfaces.cli._fitted import colored
+        from stallwise.surfaces.cli._output import Output
         from stallwise.surfaces.cli._remembered import remembered
+        from stallwise.surfaces.cli._report_file import show_diagnosis
 
         diagnosis = diagnose(where)
-        if as_json:
-            click.echo(json.dumps(to_dict(diagnosis), indent=2, ensure_ascii=False))
-        else:
-            click.echo("\n" + to_text(diagnosis, color=colored()), color=colored())
+        if not as_json:
+            click.echo("")
+        show_diagnosis(diagnosis, Output(as_json=as_json))
         remembered(diagnosis, [where], command=command_line)
     except StallwiseError as error:
         click.echo(f"stallwise: {error.problem}", err=True)

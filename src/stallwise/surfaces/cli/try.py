@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import click
 
-from stallwise.surfaces.cli._answer_file import ANSWER_FILE
+from stallwise.surfaces.cli._output import ANSWER_FILE, Output
 
 EXAMPLES = """
 Examples:
@@ -44,6 +45,7 @@ Examples:
     help="Add measured over predicted gains to this file of yours; STALLWISE_GAINS=FILE also lets later predictions use it.",
 )
 @click.option("--list", "listed", is_flag=True, help="List all trials and leave.")
+@click.option("--md", "as_markdown", is_flag=True, help="Print what was measured as Markdown.")
 @click.option("--json", "as_json", is_flag=True, help="Print the results and the diagnosis they join as JSON.")
 def command(
     command_line: tuple[str, ...],
@@ -51,6 +53,7 @@ def command(
     folder: str | None,
     html: str | None,
     as_json: bool,
+    as_markdown: bool,
     learn: str | None,
     **asked: Any,
 ) -> None:
@@ -76,7 +79,7 @@ def command(
             "no trial is left", hint="stallwise try --list shows them all, and which leave the training as it is"
         )
     where = _run(command_line, folder, wanted, options.rehearsal(changes))
-    _finish(where, html, as_json, learn)
+    _finish(where, html, as_json, learn, as_markdown=as_markdown)
 
 
 def _options(asked: dict[str, Any], known: set[str]) -> dict[str, Any]:
@@ -124,13 +127,13 @@ def _run(line: tuple[str, ...], folder: str | None, wanted: dict[str, Any], rehe
     return where, tried(line, where, wanted, rehearsal)
 
 
-def _finish(made: tuple[str, int], html: str | None, as_json: bool, learn: str | None) -> None:
+def _finish(made: tuple[str, int], html: str | None, as_json: bool, learn: str | None, *, as_markdown: bool) -> None:
     """The answer, what is learned from it, and the job's own exit code whatever happens."""
     from stallwise.surfaces.cli.record import leave
 
     where, code = made
     try:
-        _say(where, as_json, html)
+        _say(where, as_json, html, as_markdown=as_markdown)
         if learn:
             _learn(where, learn)
     finally:
@@ -193,14 +196,11 @@ def _before(rehearsal: bool, wanted: dict[str, Any], where: str) -> list[str]:
     return [f"no trial here changes the training: the job goes on to its own end; results in {where}"]
 
 
-def _say(where: str, as_json: bool, html: str | None = None) -> None:
+def _say(where: str, as_json: bool, html: str | None = None, *, as_markdown: bool = False) -> None:
     """The table and what it proves; trouble with it is one line."""
-    import json
     from pathlib import Path
 
     from stallwise.errors import StallwiseError
-    from stallwise.surfaces.cli._answer_file import write_answer
-    from stallwise.surfaces.cli._fitted import colored
 
     file = Path(where, "trials.json")
     if not file.is_file():
@@ -209,25 +209,19 @@ def _say(where: str, as_json: bool, html: str | None = None) -> None:
         return
     try:
         from stallwise.doctor.examine import diagnose
+        from stallwise.render.documents.trials import document
         from stallwise.render.json import to_dict, trials_to_dict
-        from stallwise.render.trials import to_text
 
         diagnosis = diagnose(where)
         trials = diagnosis.trials[0]
-        if html:
-            from stallwise.render.answers.trials import to_html
-
-            write_answer(
-                [html],
-                lambda: to_html(trials, diagnosis),
-                lambda: trials_to_dict(trials),
-                lambda: to_text(trials, diagnosis),
-            )
-        if as_json:
-            answer = {**trials_to_dict(trials), "bundle": where, "diagnosis": to_dict(diagnosis)}
-            click.echo(json.dumps(answer, indent=2, ensure_ascii=False))
-        else:
-            click.echo("\n" + to_text(trials, diagnosis, color=colored()), color=colored())
+        out = Output((html,) if html else (), as_json, as_markdown)
+        if not as_json:
+            click.echo("")
+        out.give(
+            partial(document, trials, diagnosis),
+            lambda: {**trials_to_dict(trials), "bundle": where, "diagnosis": to_dict(diagnosis)},
+        )
+        if not as_json:
             click.echo(f"\nthe whole diagnosis: stallwise diagnose {where}")
     except StallwiseError as error:
         click.echo(f"stallwise: {error.problem}", err=True)

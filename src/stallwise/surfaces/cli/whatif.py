@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import click
 
-from stallwise.render import strict_json as json
-from stallwise.surfaces.cli._answer_file import output_option, write_answer
+from stallwise.surfaces.cli._output import Output, answer_options
 
 
 @click.command(
@@ -19,7 +20,7 @@ from stallwise.surfaces.cli._answer_file import output_option, write_answer
 @click.option("--no-allocation", is_flag=True, help="No calls that allocate or free device memory.")
 @click.option("--fused-optimizer", is_flag=True, help="The optimizer updates all parameters in a few launches.")
 @click.option("--copies-ahead", is_flag=True, help="Batches cross from pinned memory, ahead of their use.")
-@click.option("--no-save", is_flag=True, help="Checkpoints are written by somebody else.")
+@click.option("--no-save", is_flag=True, help="Checkpoints are written outside the loop.")
 @click.option("--no-host-work", is_flag=True, help="The host does nothing between its operators.")
 @click.option("--fuse", is_flag=True, help="Chains of pointwise kernels become one kernel each.")
 @click.option("--no-recompute", is_flag=True, help="Activations are kept: the forward pass runs once.")
@@ -30,15 +31,12 @@ from stallwise.surfaces.cli._answer_file import output_option, write_answer
 @click.option(
     "--no-late-rank", is_flag=True, help="The late ranks come with the others; TRACE is a folder of all ranks."
 )
-@output_option
-@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
-def command(trace: str, dtype: str | None, outputs: tuple[str, ...], as_json: bool, **flags: bool) -> None:
+@answer_options
+def command(trace: str, dtype: str | None, out: Output, **flags: bool) -> None:
     """Replay TRACE with changes, each alone and all together; without options, all that can be tried."""
     from stallwise.doctor.whatif import what_if
-    from stallwise.render import whatif as shown
-    from stallwise.render.answers.whatif import to_html
+    from stallwise.render.documents.what_if import data, document
 
     changes = [name.replace("_", "-") for name, wanted in flags.items() if wanted] + (["dtype"] if dtype else [])
     answer = what_if(trace, changes)
-    write_answer(outputs, lambda: to_html(answer), lambda: shown.as_json(answer), lambda: shown.as_text(answer))
-    click.echo(json.dumps(shown.as_json(answer), indent=2) if as_json else shown.as_text(answer))
+    out.give(partial(document, answer), partial(data, answer))

@@ -47,6 +47,7 @@ class Tools:
     ) -> dict[str, Any]:
         """The verdict, and one part of the report as a page."""
         from stallwise.doctor.examine import diagnose
+        from stallwise.render.blocks import plain
         from stallwise.render.json import to_dict
         from stallwise.render.redact import shareable
         from stallwise.render.verdict import verdict
@@ -65,7 +66,8 @@ class Tools:
         says = verdict(found)
         rows = _facts(found) if part == "facts" else whole.get(part, [])
         answer = {
-            "what": says.what, "why": says.why, "do": says.do, "state": found.state.value,
+            "what": plain(says.what), "why": plain(says.why),
+            "do": f"{plain(says.do)} {plain(says.worth)}".strip(), "state": found.state.value,
             "healthy": found.healthy, "limit": whole["limit"], "why_unclear": found.why_unclear,
             "ranked": list(found.ranked[:MOST_ROWS]), "questions": whole["questions"],
             "ledger": whole["ledger"], "inputs": whole["inputs"][:MOST_ROWS],
@@ -76,9 +78,9 @@ class Tools:
     def compare(self, good: Sequence[str], bad: Sequence[str], offset: int, limit: int) -> dict[str, Any]:
         """What changed, most seconds first."""
         from stallwise.doctor.compare import compare
-        from stallwise.render.comparison import comparison_dict
+        from stallwise.render.documents.comparison import data
 
-        whole = comparison_dict(compare(self._paths(good), self._paths(bad)))
+        whole = data(compare(self._paths(good), self._paths(bad)))
         rows = [
             {"kind": kind, **row} for kind in ("regressions", "improvements", "setup", "other") for row in whole[kind]
         ]

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from stallwise.doctor.examine import diagnose
+from stallwise.render.blocks import plain
 from stallwise.render.html import to_html
 from stallwise.render.json import question_to_dict
 from stallwise.render.redact import shareable
@@ -20,9 +21,9 @@ def report(paths: list[str], base: str, share: bool, answers: list[str]) -> dict
     says = verdict(diagnosis)
     return {
         "html": to_html(diagnosis),
-        "what": says.what,
-        "why": says.why,
-        "do": says.do,
+        "what": plain(says.what),
+        "why": plain(says.why),
+        "do": f"{plain(says.do)} {plain(says.worth)}".strip(),
         "state": diagnosis.state.value,
         "questions": [question_to_dict(q) for q in diagnosis.questions],
         "ranked": list(diagnosis.ranked[:10]),

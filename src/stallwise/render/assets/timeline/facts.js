@@ -11,7 +11,7 @@ function factsOf(i, v, from) {
   const { c } = from, [kind, track] = from.tracks[c.track[i]];
   const facts = [["lasts", lasts(from, v, i)], ["begins", `${seconds(from.starts[v][i])} into the step`], [kind === "accounts" ? "track" : kind, track]];
   if (c.count[i] > 1) facts.push(["block", `${c.count[i]} events, ${seconds(c.length[i] + c.more[i])} in all; the name is that of the longest`]);
-  if (c.account[i] >= 0) facts.push(["account", from.accounts[c.account[i]]]);
+  if (c.account[i] >= 0) facts.push(["category", from.accounts[c.account[i]]]);
   if (c.work[i] >= 0) facts.push(["kind of work", from.works[c.work[i]]]);
   if (c.idle[i] > 0) facts.push(["device idle in it", seconds(c.idle[i])]);
   if (c.operator[i] >= 0) facts.push(["operator", from.names[c.operator[i]]]);

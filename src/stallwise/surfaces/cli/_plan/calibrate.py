@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import click
 
 from stallwise.render import strict_json as json
 from stallwise.surfaces.cli._files_to_write import FileToWrite, write_file
+from stallwise.surfaces.cli._output import Output, print_options
 
 
 @click.command(
@@ -32,11 +35,11 @@ from stallwise.surfaces.cli._files_to_write import FileToWrite, write_file
 @click.option("--precision", default="bf16", show_default=True)
 @click.option("--style", default="megatron", show_default=True, help="megatron, fsdp or ddp (plain PyTorch).")
 @click.option("-o", "--output", type=FileToWrite(), help="Write the constants as JSON.")
-@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+@print_options
 def command(
     run: tuple[str, ...], step_time: str | None, name: str, where: str, seq: int, global_batch: int, tp: int, pp: int,
     vp: int, cp: int, ep: int, zero: int, micro_batch: int, recompute: str, precision: str, style: str,
-    output: str | None, as_json: bool,
+    output: str | None, out: Output,
 ) -> None:  # fmt: skip
     """Read one measured step from RUN (a trace or a log) and move the constants towards it."""
     from stallwise.physics.specs.cluster import find_cluster
@@ -57,16 +60,6 @@ def command(
     answer = {"schema": "stallwise.plan.constants/1", "measured_s": seconds, "source": source, **found}
     if output:
         write_file(output, json.dumps(answer, indent=2) + "\n")
-    if as_json:
-        click.echo(json.dumps(answer, indent=2))
-        return
-    click.echo(
-        f"measured {seconds:.4g} s ({source}); predicted {found['before_s']:.4g} s before, {found['after_s']:.4g} s after"
-    )
-    click.echo(found["verdict"])
-    for mechanism, (old_s, new_s) in found["mechanisms"].items():
-        click.echo(f"  {mechanism:22} {old_s:.3g} -> {new_s:.3g} s of the step")
-    for name_, (old, new, meaning) in found["moved"].items():
-        click.echo(f"  {name_:22} {old:.3g} -> {new:.3g}  {meaning}")
-    if output:
-        click.echo(f"use them with: stallwise plan train --constants {output} ...")
+    from stallwise.render.documents.calibration import document
+
+    out.show(partial(document, answer, output or ""), lambda: answer)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import click
 
-from stallwise.render import strict_json as json
+from stallwise.surfaces.cli._output import Output, answer_options
 
 
 @click.command(
@@ -23,7 +25,7 @@ from stallwise.render import strict_json as json
 @click.option("--level", "levels", multiple=True, help="Where the network narrows: 256:4 = 4:1 beyond 256 GPUs.")
 @click.option("--measured", help="What you measured, such as 340ms: is it right?")
 @click.option("--seen", multiple=True, help="A measured series over group sizes: RANKS=TIME, several times.")
-@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+@answer_options
 def command(
     op: str,
     size: str,
@@ -37,7 +39,7 @@ def command(
     levels: tuple[str, ...],
     measured: str | None,
     seen: tuple[str, ...],
-    as_json: bool,
+    out: Output,
 ) -> None:
     """Expected time and bus bandwidth of OP (allreduce, allgather, reducescatter, alltoall...) on SIZE bytes."""
     from dataclasses import replace
@@ -67,9 +69,6 @@ def command(
         measured_s=parse(measured, Unit.SECOND) if measured else None,
         series=tuple((n, parse(text, Unit.SECOND)) for n, text in series),
     )
-    if as_json:
-        click.echo(json.dumps(answer, indent=2))
-        return
-    from stallwise.render.collective import to_text
+    from stallwise.render.documents.collective import document
 
-    click.echo(to_text(answer))
+    out.give(partial(document, answer), lambda: answer)

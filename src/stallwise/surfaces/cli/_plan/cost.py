@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import click
 
-from stallwise.render import strict_json as json
+from stallwise.surfaces.cli._output import Output, answer_options
 
 
 @click.command(
@@ -26,7 +28,7 @@ from stallwise.render import strict_json as json
 @click.option("--days", type=float, default=0.0, help="Useful training time wanted.")
 @click.option("--free", help="Free GPUs per block (node, pod), such as 8,8,4,2: how many are stranded?")
 @click.option("--block", default=8, show_default=True, help="GPUs a job needs from one block.")
-@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+@answer_options
 def command(
     gpus: int,
     gpu: str,
@@ -43,7 +45,7 @@ def command(
     days: float,
     free: str | None,
     block: int,
-    as_json: bool,
+    out: Output,
 ) -> None:
     """Goodput and cost per successful training hour of a job that fails now and then."""
     from stallwise.errors import BadRequest
@@ -81,9 +83,6 @@ def command(
             block=block,
         )
     )
-    if as_json:
-        click.echo(json.dumps(answer, indent=2))
-        return
-    from stallwise.render.cost import to_text
+    from stallwise.render.documents.cost import document
 
-    click.echo(to_text(answer))
+    out.give(partial(document, answer), lambda: answer)

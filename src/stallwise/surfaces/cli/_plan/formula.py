@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import click
 
-from stallwise.render import strict_json as json
+from stallwise.surfaces.cli._output import Output, answer_options
 
 
 @click.command(
@@ -13,16 +15,19 @@ from stallwise.render import strict_json as json
 )
 @click.argument("name", required=False)
 @click.argument("values", nargs=-1)
-@click.option("--json", "as_json", is_flag=True, help="Print inputs and results as JSON.")
-def command(name: str | None, values: tuple[str, ...], as_json: bool) -> None:
+@answer_options
+def command(name: str | None, values: tuple[str, ...], out: Output) -> None:
     """List the formulas, or work one out: NAME input=value..."""
     from stallwise.errors import BadRequest
     from stallwise.physics.costs.formulas import all_formulas, evaluate, formula_named, inputs_of, numbers_of
-    from stallwise.render.formula import listing, to_text
+    from stallwise.render.blocks import Column, sentence
+    from stallwise.render.documents import formula, listing
 
     if name is None:
         titles = {key: (module.__doc__ or "").strip().splitlines()[0] for key, module in all_formulas().items()}
-        click.echo(json.dumps(titles, indent=2) if as_json else listing(titles))
+        head = (Column("formula"), sentence("what it says"))
+        says = f"{len(titles)} formulas; stallwise plan formula NAME input=value works one out"
+        out.give(partial(listing.document, says, head, titles.items(), verb="plan formula"), lambda: titles)
         return
     module = formula_named(name)
     given: dict[str, str] = {}
@@ -45,4 +50,4 @@ def command(name: str | None, values: tuple[str, ...], as_json: bool) -> None:
         "folk": getattr(module, "FOLK", "").strip(),
         "source": module.SOURCE,
     }
-    click.echo(json.dumps(answer, indent=2) if as_json else to_text(answer, module.UNITS))
+    out.give(partial(formula.document, answer, module.UNITS), lambda: answer)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import click
 
-from stallwise.render import strict_json as json
+from stallwise.surfaces.cli._output import Output, answer_options
 
 
 @click.command(
@@ -47,12 +49,13 @@ from stallwise.render import strict_json as json
 @click.option("--tpot", default="50ms", show_default=True, help="And its later ones.")
 @click.option("--requests", default=2000, show_default=True)
 @click.option("--seed", default=0, show_default=True)
-@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
-def command(model_name: str, gpu_name: str, as_json: bool, **given: object) -> None:
+@answer_options
+def command(model_name: str, gpu_name: str, out: Output, **given: object) -> None:
     """TTFT, token times and goodput of one replica, cache and queue over time, and what stalls it."""
     from stallwise.doctor.examine import examine
-    from stallwise.render.plot import sparkline
-    from stallwise.units import Unit, show
+    from stallwise.render.blocks import plain
+    from stallwise.render.documents.load import document
+    from stallwise.render.verdict import verdict
 
     served = _simulate(model_name, gpu_name, given)
     m = served.meter
@@ -61,43 +64,14 @@ def command(model_name: str, gpu_name: str, as_json: bool, **given: object) -> N
         "requests": m.completed, "refused": m.refused, "seconds": m.end_s, "output_token_per_s": served.output_token_per_s,
         **{f"{name}_{word}_s": kind.quantile(q)
            for name, kind in (("ttft", m.ttft), ("tpot", m.tpot), ("token", m.token), ("request", m.whole))
-           for word, q in (("p50", 0.5), ("p99", 0.99))},
+           for word, q in (("p50", 0.5), ("p90", 0.9), ("p99", 0.99))},
         "good_share": m.good / max(1, m.completed), "goodput_per_s": served.goodput_per_s, "preemptions": m.preemptions,
         "ranked": list(diagnosis.ranked),
     }  # fmt: skip
-    if as_json:
-        samples = [{"time_s": s[0], "running": s[1], "waiting": s[2], "kv_share": s[3]} for s in m.samples]
-        click.echo(json.dumps({**figures, "samples": samples}, indent=2))
-        return
-    rows = [
-        f"{m.completed} requests in {show(m.end_s, Unit.SECOND)}, "
-        f"{served.output_token_per_s:,.0f} output tokens a second, {m.preemptions} preemptions"
-    ]
-    for name, kind in (
-        ("first token", m.ttft),
-        ("token, mean of a request", m.tpot),
-        ("token, each", m.token),
-        ("request", m.whole),
-    ):
-        cells = [
-            f"{word} {show(kind.quantile(q), Unit.SECOND)}" for word, q in (("p50", 0.5), ("p90", 0.9), ("p99", 0.99))
-        ]
-        rows.append(f"{name:26} {'   '.join(cells)}")
-    rows.append(f"{'good requests':26} {figures['good_share']:.0%}, {served.goodput_per_s:.2f} a second")
-    rows.append(
-        f"{'running over time':26} |{sparkline([s[1] for s in m.samples])}| up to {max((s[1] for s in m.samples), default=0):.0f}"
-    )
-    rows.append(
-        f"{'queue over time':26} |{sparkline([s[2] for s in m.samples])}| up to {max((s[2] for s in m.samples), default=0):.0f}"
-    )
-    rows.append(
-        f"{'KV over time':26} |{sparkline([s[3] for s in m.samples], most=1.0)}| up to {max((s[3] for s in m.samples), default=0):.0%}"
-    )
-    from stallwise.render.verdict import verdict
-
-    says = verdict(diagnosis)
-    rows.append(f"{'the doctor says':26} {says.what}")
-    click.echo("\n".join(rows))
+    samples = [{"time_s": s[0], "running": s[1], "waiting": s[2], "kv_share": s[3]} for s in m.samples]
+    over_time = {name: [s[i] for s in m.samples] for i, name in enumerate(("running", "waiting", "KV cache"), 1)}
+    laid = partial(document, figures, over_time, plain(verdict(diagnosis).line))
+    out.give(laid, lambda: {**figures, "samples": samples})
 
 
 def _simulate(model_name: str, gpu_name: str, given: dict[str, object]):  # type: ignore[no-untyped-def]

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import click
 
-from stallwise.render import strict_json as json
-from stallwise.surfaces.cli._answer_file import output_option, write_answer
+from stallwise.surfaces.cli._output import Output, answer_options
 
 
 @click.command(
@@ -49,14 +50,13 @@ from stallwise.surfaces.cli._answer_file import output_option, write_answer
     default=None,
     help="Split what tensor parallelism leaves whole along the sequence; on by default where TP is above 1.",
 )
-@output_option
-@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+@answer_options
 def command(
     name: str, where: str, seq: int, global_batch: int | None, tp: int, pp: int, vp: int, cp: int, ep: int,
     dp: int | None, zero: int, micro_batch: int, recompute: str, precision: str, optimizer: str, schedule: str,
     modules: tuple[str, ...], lora: int, framework: str, grad_dtype: str, param_dtype: str, frozen_dtype: str,
     lora_targets: str, chunked_loss: bool, offload: str, no_flash: bool,
-    sequence_parallel: bool | None, outputs: tuple[str, ...], as_json: bool,
+    sequence_parallel: bool | None, out: Output,
 ) -> None:  # fmt: skip
     """Does this layout fit, what fills it, what would free it."""
     from stallwise.physics.specs.cluster import find_cluster
@@ -65,8 +65,7 @@ def command(
     from stallwise.physics.specs.workload import Workload
     from stallwise.planner.ask import layout_recipe
     from stallwise.planner.memory_answer import memory_answer
-    from stallwise.render.answers.memory import to_html
-    from stallwise.render.memory import to_dict, to_text
+    from stallwise.render.documents.memory_answer import data, document
 
     model, cluster = find_model(name), find_cluster(where)
     rest = max(cluster.gpus // max(tp * pp * cp, 1), 1)
@@ -88,5 +87,4 @@ def command(
     )
     batch = global_batch or 4 * max(pp, 1) * layout.dp * max(micro_batch, 1)
     answer = memory_answer(model, cluster, Workload(seq, batch), layout, recipe)
-    write_answer(outputs, lambda: to_html(answer), lambda: to_dict(answer), lambda: to_text(answer))
-    click.echo(json.dumps(to_dict(answer), indent=2) if as_json else to_text(answer))
+    out.give(partial(document, answer), partial(data, answer))

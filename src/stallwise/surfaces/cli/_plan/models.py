@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import click
 
-from stallwise.render import strict_json as json
+from stallwise.surfaces.cli._output import Output, answer_options
 
 
 @click.command(epilog="Example: stallwise plan models --json")
 @click.argument("which", required=False)
-@click.option("--json", "as_json", is_flag=True, help="Print the list as JSON.")
-def command(which: str | None, as_json: bool) -> None:
+@answer_options
+def command(which: str | None, out: Output) -> None:
     """List the catalogue, or show one model (a name or a config.json)."""
     from stallwise.physics.specs.model import find_model
     from stallwise.physics.specs.models import model_names
@@ -28,15 +29,17 @@ def command(which: str | None, as_json: bool) -> None:
                 "kv_bytes_per_token": model.kv_bytes_per_token(), "source": model.source,
             }
         )  # fmt: skip
-    if as_json:
-        click.echo(json.dumps(rows, indent=2))
-        return
-    wide = max(len(str(r["name"])) for r in rows)
-    click.echo(
-        f"{'name':{wide}} {'B params':>9} {'B active':>9} {'layers':>6} {'hidden':>6} {'experts':>7} {'KV B/token':>10}"
-    )
-    for r in rows:
-        click.echo(
-            f"{r['name']:{wide}} {r['parameters'] / 1e9:9.2f} {r['active'] / 1e9:9.2f} {r['layers']:6} {r['hidden']:6} "
-            f"{r['experts'] or '-':>7} {r['kv_bytes_per_token']:10,.0f}"
+    from stallwise.render.blocks import Column, count, number
+    from stallwise.render.documents.listing import document
+
+    head = (Column("name"), number("B params"), number("B active", 3), number("layers", 1), number("hidden", 2),
+            number("experts", 4), number("KV B/token"))  # fmt: skip
+    cells = [
+        (
+            r["name"], count(r["parameters"], f"{r['parameters'] / 1e9:.2f}"), count(r["active"], f"{r['active'] / 1e9:.2f}"),
+            count(r["layers"]), count(r["hidden"]), count(r["experts"]) if r["experts"] else "", count(r["kv_bytes_per_token"]),
         )
+        for r in rows
+    ]  # fmt: skip
+    says = f"{len(rows)} model{'s' if len(rows) != 1 else ''} known by name; any config.json works as well"
+    out.give(partial(document, says, head, cells, verb="plan models"), lambda: rows)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import click
 
-from stallwise.render import strict_json as json
 from stallwise.surfaces.cli._files_to_write import FileToWrite, write_file
+from stallwise.surfaces.cli._output import Output, answer_options
 
 
 @click.command(
@@ -33,7 +35,7 @@ from stallwise.surfaces.cli._files_to_write import FileToWrite, write_file
 @click.option("--measured", help="The bubble you see, such as 41%.")
 @click.option("--of", "measured_of", type=click.Choice(["step", "useful"]), default="step", show_default=True)
 @click.option("--svg", type=FileToWrite(), help="Also draw the schedule into this file.")
-@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+@answer_options
 def command(
     stages: int,
     microbatches: int,
@@ -54,7 +56,7 @@ def command(
     measured: str | None,
     measured_of: str,
     svg: str | None,
-    as_json: bool,
+    out: Output,
 ) -> None:
     """Simulate a pipeline step and explain its bubble."""
     from dataclasses import replace
@@ -93,12 +95,9 @@ def command(
         from stallwise.render.pipeline_svg import to_svg
 
         write_file(svg, to_svg(answer["picture"], answer["step_s"], title=answer["schedule"]))
-    if as_json:
-        click.echo(json.dumps(answer, indent=2))
-        return
-    from stallwise.render.pipeline import to_text
+    from stallwise.render.documents.pipeline import document
 
-    click.echo(to_text(answer))
+    out.give(partial(document, answer), lambda: answer)
 
 
 def _counts(text: str, what: str, example: str) -> tuple[int, ...]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import click
 
-from stallwise.render import strict_json as json
-from stallwise.surfaces.cli._answer_file import output_option, write_answer
+from stallwise.surfaces.cli._output import Output, answer_options
 
 
 @click.command(
@@ -48,8 +49,7 @@ from stallwise.surfaces.cli._answer_file import output_option, write_answer
     help="Order of the options: price, gpus, latency, ttft, tpot or headroom.",
 )
 @click.option("--no-simulation", is_flag=True, help="Skip the simulated check: sized for the mean request.")
-@output_option
-@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+@answer_options
 def command(
     model_name: str,
     gpus: tuple[str, ...],
@@ -67,8 +67,7 @@ def command(
     engine_version: str,
     sort: str,
     no_simulation: bool,
-    outputs: tuple[str, ...],
-    as_json: bool,
+    out: Output,
 ) -> None:
     """Layouts that hold the target, cheapest (or as --sort asks) first, why the cheaper fail, and what would change it."""
     from stallwise.physics.specs.dtype import dtype
@@ -78,8 +77,7 @@ def command(
     from stallwise.planner.serving import Curve, Question, what_if
     from stallwise.planner.serving_check import sized
     from stallwise.progress import shown
-    from stallwise.render.answers.serving import to_html
-    from stallwise.render.serving import to_dict, to_text
+    from stallwise.render.documents.sizing import data, document
     from stallwise.units import Unit, parse
 
     question = Question(
@@ -109,5 +107,4 @@ def command(
         changed, _ = sized(other, simulated=not no_simulation)
         changes.append((what, next(iter(changed.options), None)))
     answer = (sizing, curve, checked, sharing, changes)
-    write_answer(outputs, lambda: to_html(*answer), lambda: to_dict(*answer), lambda: to_text(*answer))
-    click.echo(json.dumps(to_dict(*answer), indent=2) if as_json else to_text(*answer))
+    out.give(partial(document, *answer), partial(data, *answer))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import click
 
-from stallwise.render import strict_json as json
+from stallwise.surfaces.cli._output import Output, answer_options
 
 
 @click.command(
@@ -22,7 +24,7 @@ from stallwise.render import strict_json as json
 @click.option("--engine", default="vllm", show_default=True, help="vllm, sglang or trtllm.")
 @click.option("--weights", default="bf16", show_default=True, help="Number format: bf16, fp8, int4, fp4.")
 @click.option("--kv", default="", help="Number format of the KV cache; unset: as engines choose.")
-@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+@answer_options
 def command(
     model_name: str,
     gpu_name: str,
@@ -35,7 +37,7 @@ def command(
     engine: str,
     weights: str,
     kv: str,
-    as_json: bool,
+    out: Output,
 ) -> None:
     """One card for this model: whole, in the slices of MIG, or shared by MPS; what each gives, costs and keeps apart."""
     from stallwise.physics.specs.deployment import Deployment
@@ -44,7 +46,7 @@ def command(
     from stallwise.physics.specs.model import find_model
     from stallwise.planner.card_sharing import WAYS, ways
     from stallwise.planner.serving import Question
-    from stallwise.render.sharing import to_dict, to_text
+    from stallwise.render.documents.sharing import data, document
     from stallwise.units import Unit, parse
 
     card = gpu(gpu_name)
@@ -61,4 +63,4 @@ def command(
     deployment = Deployment(question.model, card, weights=dtype(weights), kv=dtype(kv) if kv else "", engine=engine)
     found = ways(deployment, question, tuple(dict.fromkeys(w.strip().lower() for w in by)) or WAYS)
     shown = (found, deployment, question)
-    click.echo(json.dumps(to_dict(*shown), indent=2) if as_json else to_text(*shown))
+    out.give(partial(document, *shown), partial(data, *shown))

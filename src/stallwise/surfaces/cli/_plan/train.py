@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import click
 
-from stallwise.render import strict_json as json
-from stallwise.surfaces.cli._answer_file import output_option, write_answer
+from stallwise.surfaces.cli._output import Output, answer_options
 
 
 @click.command(
@@ -70,18 +71,16 @@ from stallwise.surfaces.cli._answer_file import output_option, write_answer
 @click.option("--top", default=5, show_default=True, help="Layouts to show.")
 @click.option("--smaller", is_flag=True, help="Also plan for a half, a quarter... of the GPUs: time against cost.")
 @click.option("--explain", is_flag=True, help="Show the arithmetic line by line.")
-@output_option
-@click.option("--json", "as_json", is_flag=True, help="Print the answer as JSON.")
+@answer_options
 def command(
-    name: str, where: str, seq: int, global_batch: str, tokens: str | None, outputs: tuple[str, ...], as_json: bool,
+    name: str, where: str, seq: int, global_batch: str, tokens: str | None, out: Output,
     **chosen: object,
 ) -> None:  # fmt: skip
     """Search every layout of a model on a cluster: does it fit, how fast, which cut."""
     from stallwise.physics.specs.recipe import Recipe
     from stallwise.planner.ask import ask_plan, count
     from stallwise.planner.explain import explain
-    from stallwise.render.answers.plan import to_html
-    from stallwise.render.plan import to_dict, to_text
+    from stallwise.render.documents.plan import data, document
     from stallwise.units import Unit, parse
 
     plan = ask_plan(
@@ -96,10 +95,4 @@ def command(
     explained = (
         explain(plan.model, plan.cluster, plan.workload, plan.recipe, plan.best[0]) if chosen["explain"] else None
     )
-    write_answer(
-        outputs, lambda: to_html(plan, explained), lambda: to_dict(plan, explained), lambda: to_text(plan, explained)
-    )
-    if as_json:
-        click.echo(json.dumps(to_dict(plan, explained), indent=2, ensure_ascii=False, default=str))
-        return
-    click.echo(to_text(plan, explained))
+    out.give(partial(document, plan, explained), partial(data, plan, explained))

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import click
 
-from stallwise.render import strict_json as json
+from stallwise.surfaces.cli._output import Output, answer_options
 
 
 @click.command(
@@ -14,8 +16,8 @@ from stallwise.render import strict_json as json
 @click.option("--kind", required=True, help="Which table it is: collectives, bubbles, training, memory...")
 @click.option("--calibrate", default=0, show_default=True, help="Use the first N rows of each source, score the rest.")
 @click.option("--rows", "show_rows", is_flag=True, help="Show every row.")
-@click.option("--json", "as_json", is_flag=True, help="Print the figures and every row as JSON.")
-def command(file: str, kind: str, calibrate: int, show_rows: bool, as_json: bool) -> None:
+@answer_options
+def command(file: str, kind: str, calibrate: int, show_rows: bool, out: Output) -> None:
     """Predict every row of FILE without looking at its measured columns and say how close it came."""
     from stallwise.errors import BadRequest
     from stallwise.planner.scoring import read_rows, summary
@@ -29,9 +31,6 @@ def command(file: str, kind: str, calibrate: int, show_rows: bool, as_json: bool
     figures = summary(kind, len(rows), scored)
     if hasattr(module, "details"):  # a kind with several metrics says how each fared, and where
         figures |= module.details(rows, scored)
-    if as_json:
-        click.echo(json.dumps(figures, indent=2, ensure_ascii=False))
-        return
-    from stallwise.render.validation import to_text
+    from stallwise.render.documents.validation import document
 
-    click.echo(to_text(figures, rows=show_rows))
+    out.give(partial(document, figures, rows=show_rows), lambda: figures)
