@@ -40,7 +40,7 @@ TARGETS = {
     ),
     "03_serving_collapse": Target(
         "prefill-decode-contention",
-        ("Separate prefill", "KV budget", "chunked prefill", "FP8", "Speculative", "prefixes", "KV heads", "replicas"),
+        ("Separate prefill", "KV budget", "chunked prefill", "FP8 KV"),
         "Adding GPUs",
         ("45 ms", "328 kB", "548 GB"),
         "kv-cache-preemption",

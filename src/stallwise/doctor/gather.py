@@ -9,6 +9,7 @@ from pathlib import Path
 from stallwise.doctor.budget import Budget
 from stallwise.doctor.find import find
 from stallwise.doctor.given import ends_like_a_file
+from stallwise.doctor.joined_pages import join_pages
 from stallwise.doctor.reading import IN_WORDS, Engine, Reading, ReadingPlan, read_artifact
 from stallwise.doctor.recognise.ranking import in_domain
 from stallwise.doctor.runs import separate_runs
@@ -60,6 +61,7 @@ def gather(
         artifacts, unopened = find(paths, live_s)
     if base is not None:
         artifacts = [replace(a, name=a.name.removeprefix(f"{base}/")) for a in artifacts]
+    artifacts = join_pages(artifacts)
     plan = ReadingPlan(keep_timelines=keep_timelines, cache=cache, limits=limits)
     read = _engine(engine, workers).readings(artifacts, plan)
     before_bytes = Blocks.passed_bytes

@@ -14,6 +14,7 @@ from stallwise.readers.shapes.prometheus import PARTS, Sample
 
 _P = patterns("metrics")
 AVERAGED = ("kv_share", "hit_share", "gpu_busy")  # of several engines the mean; everything else adds up
+STARTED = ("process_start_time_seconds",)  # of every client library of Prometheus
 
 
 @dataclass
@@ -45,6 +46,7 @@ class Scrape:
     histograms: dict[str, Histogram] = field(default_factory=dict)
     engine: str = ""
     model: str = ""
+    started_s: float = 0.0  # since 1970, as the process says itself; 0: it does not
 
     def __bool__(self) -> bool:
         return bool(self.gauges or self.counters or self.histograms)
@@ -114,7 +116,10 @@ def scrape_of(samples: Iterable[Sample], time_s: float) -> Scrape:
                 slot.setdefault(rank, []).append(value)
             engine = engine or re.split(r"[:_]", name)[0]
             model = model or sample.labels.get("model_name", "")
-    scrape = Scrape(time_s, engine=document("metric_names")["engines"].get(engine, ""), model=model)
+    started_s = next((raw[name] for name in STARTED if name in raw), 0.0)
+    scrape = Scrape(
+        time_s, engine=document("metric_names")["engines"].get(engine, ""), model=model, started_s=started_s
+    )
     divided = ((word, a) for word, all_ in document("metric_names")["histogram"].items() for a in all_ if "per" in a)
     for word, sum_ in divided:  # by another counter
         if sum_["name"] in raw and raw.get(sum_["per"], 0.0) > 0:

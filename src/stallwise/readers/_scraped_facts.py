@@ -19,6 +19,7 @@ from stallwise.readers.records.engine_samples import Samples, merged
 BEFORE = "before"
 TAIL = 0.99
 MIDDLE = 0.5
+ENOUGH = 20.0  # observations of a first page: fewer have no mean
 SUM_FITS = 0.99  # of the sum that the upper edges must reach
 
 
@@ -38,7 +39,8 @@ def facts_from(scrapes: Sequence[Scrape], name: str) -> Iterator[Item]:
         yield Fact(serving.ENGINE, last.engine, source)
     if last.model:
         yield Fact(serving.MODEL, last.model, source)
-    table = _samples(whole, name, last.engine)
+    pair = len(whole) == 2
+    table = _samples(whole, name, last.engine, only_last=pair)
     if table is not None and not lies:
         yield table
     first = scrapes[0] if len(scrapes) > 1 else Scrape()
@@ -52,6 +54,30 @@ def facts_from(scrapes: Sequence[Scrape], name: str) -> Iterator[Item]:
     yield from _window(*(worst or (first, last)), source, WHOLE)
     if normal is not None:
         yield from _window(*normal, source, Scope(run=BEFORE))
+    elif pair and len(scrapes) == 2:
+        yield from _life_before(first, last, source)
+
+
+def _life_before(first: Scrape, last: Scrape, source: Source) -> Iterator[Item]:
+    """Of two pages the first tells what had been until then: a before, where it served enough to have means."""
+    served = max((h.count for h in first.histograms.values()), default=0.0)
+    if served < ENOUGH or last.counters.get("requests_done", 0.0) <= first.counters.get("requests_done", 0.0):
+        return
+    before = Scope(run=BEFORE)
+    begun = Scrape(first.started_s, counters=dict.fromkeys(first.counters, 0.0)) if first.started_s else Scrape()
+    known = 0 < first.started_s < first.time_s
+    yield from _window(begun if known else Scrape(), first, source, before)
+    if "running" in first.gauges:
+        yield Fact(serving.RUNNING, first.gauges["running"], source, before)
+    for begin, end, scope in ((begun, first, before), (first, last, WHOLE)):
+        if end.time_s > begin.time_s > 0 and "requests_done" in end.counters and "running" in end.gauges:
+            yield Fact(serving.OFFERED_RATE, _arrived(begin, end) / (end.time_s - begin.time_s), source, scope)
+
+
+def _arrived(begin: Scrape, end: Scrape) -> float:
+    """Requests that came between two pages: those finished, and those that are inside now and were not."""
+    inside = [s.gauges.get("running", 0.0) + s.gauges.get("waiting", 0.0) for s in (begin, end)]
+    return end.counters["requests_done"] - begin.counters.get("requests_done", 0.0) + inside[1] - inside[0]
 
 
 def _phases(scrapes: Sequence[Scrape]) -> tuple[tuple[Scrape, Scrape] | None, tuple[Scrape, Scrape] | None]:
@@ -162,7 +188,7 @@ def _impossible(scrapes: Sequence[Scrape]) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _samples(scrapes: Sequence[Scrape], name: str, engine: str) -> Table | None:
+def _samples(scrapes: Sequence[Scrape], name: str, engine: str, *, only_last: bool) -> Table | None:
     sampled: list[int] = []
     rows: list[dict[str, float]] = []
     for i, scrape in enumerate(scrapes):
@@ -171,7 +197,7 @@ def _samples(scrapes: Sequence[Scrape], name: str, engine: str) -> Table | None:
             for word, column in _quantity_names("rate").items():
                 gained = scrape.counters.get(word, np.nan) - scrapes[i - 1].counters.get(word, 0.0)
                 values |= {column: gained / (scrape.time_s - scrapes[i - 1].time_s)} if gained >= 0 else {}
-        if scrape.gauges:
+        if scrape.gauges and not (only_last and i == 0):  # of a before and after, only the after is now
             sampled.append(i)
             rows.append(values)
     clocks = np.array([scrapes[i].time_s for i in sampled])

@@ -11,7 +11,8 @@ from stallwise.evidence.fact import Fact
 from stallwise.evidence.quantity import Quantity
 from stallwise.units import Unit, show
 
-NOTHING = 0.03  # a change of both latencies below this is none
+NOTHING = 0.03  # a change of a latency below this is none
+IN_FULL = 3  # fixes with their price and risk; the others in one line
 SIMULATED = ("chunk", "max_num_seqs", "KV", "FP8", "prefix", "specul", "replica", "GPU", "TP", "Separate", "batched", "Cap ", "8 or 4 bits", "Tensor")  # fmt: skip
 
 
@@ -20,16 +21,43 @@ def with_story(finding: Finding, evidence: Evidence) -> Finding:
     now = _of(evidence, "now", serving.TRIAL_TTFT), _of(evidence, "now", serving.TRIAL_TPOT)
     if now[0] is None or now[1] is None:
         return finding
+    null = {f.scope.layer for f in evidence.all(serving.TRIAL_NULL)}
     trials = [f for f in evidence.all(serving.TRIAL_TTFT) if f.scope.layer not in ("now", "together")]
-    simulated = tuple(_fix(evidence, f, now[0].number, now[1].number) for f in trials)
+    helping = [f for f in trials if f.scope.layer not in null]
+    simulated = [_fix(evidence, f, now[0].number, now[1].number) for f in helping[:IN_FULL]]
+    if rest := helping[IN_FULL:]:
+        simulated.append(_together_in_one(evidence, rest))
     kept = tuple(f for f in finding.fixes if not any(word.lower() in f.action.lower() for word in SIMULATED))
     verdict, avoid = _verdict(evidence)
+    idle = [_briefly(evidence, f) for f in trials if f.scope.layer in null]
+    does_not = "Does not help here: " + "; ".join(idle) + "." if idle else ""
     return replace(
         finding,
         because=(*finding.because, *_sums(evidence), *verdict),
         fixes=(*simulated, *kept),
-        avoid=avoid or finding.avoid,
+        avoid=" ".join(x for x in (avoid or finding.avoid, does_not) if x),
     )
+
+
+def _together_in_one(evidence: Evidence, rest: list[Fact]) -> Fix:
+    """The further trials on one line, in their order: what each leaves, what each costs, and what was assumed of it."""
+    layers = [f.scope.layer or "" for f in rest]
+    costs = [f.note for x in layers if (f := _of(evidence, x, serving.TRIAL_TPOT)) and f.note]
+    notes = [(x, _of(evidence, x, serving.TRIAL_RATE)) for x in layers]
+    assumed = [
+        f"{_words(x)} {note.note.split('; ')[0]}" for x, note in notes if note and note.note.startswith("assumes ")
+    ]
+    return Fix(
+        "Then " + ", ".join(map(_words, layers)), worth="each alone: " + "; ".join(_briefly(evidence, f) for f in rest),
+        cost=", ".join(dict.fromkeys(c.split("; ")[0] for c in costs)), risk="; ".join(assumed) or "as each names",
+    )  # fmt: skip
+
+
+def _briefly(evidence: Evidence, ttft: Fact) -> str:
+    """A trial in a few words: its name, and both latencies after it."""
+    layer = ttft.scope.layer or ""
+    tpot = _of(evidence, layer, serving.TRIAL_TPOT)
+    return f"{_words(layer)} TTFT {_s(ttft.number)}" + (f", a token {_s(tpot.number)}" if tpot else "")
 
 
 def _of(evidence: Evidence, layer: str, quantity: Quantity) -> Fact | None:
@@ -41,8 +69,6 @@ def _fix(evidence: Evidence, ttft: Fact, ttft_now: float, tpot_now: float) -> Fi
     tpot, rate = _of(evidence, layer, serving.TRIAL_TPOT), _of(evidence, layer, serving.TRIAL_RATE)
     tpot_s = tpot.number if tpot else tpot_now
     worth = f"simulated: TTFT {_s(ttft_now)} -> {_s(ttft.number)}, a token {_s(tpot_now)} -> {_s(tpot_s)}"
-    if abs(ttft.number / ttft_now - 1) < NOTHING and abs(tpot_s / tpot_now - 1) < NOTHING:
-        worth = f"simulated: changes nothing here (TTFT {_s(ttft.number)}, a token {_s(tpot_s)})"
     risk = rate.note if rate else ""
     if tpot_s > (1 + NOTHING) * tpot_now:
         risk = "; ".join(x for x in ("tokens come slower", risk) if x)
@@ -53,7 +79,9 @@ def _sums(evidence: Evidence) -> tuple[Reason, ...]:
     """The observed rate as a time, what the KV cache can hold, the times as sums with what is left over, and what was assumed."""
     found = []
     rate = next((f for f in evidence.all(serving.PER_REQUEST_RATE) if f.scope.run is None), None)
-    if rate and rate.number > 0:
+    if (
+        rate and rate.number > 0 and not evidence.all(serving.TPOT)
+    ):  # beside a token's own time it is a second number for it
         found.append(Reason.of(f"{rate} is {1e3 / rate.number:.0f} ms a token", rate))
     budget, tokens, each = (
         evidence.get(q) for q in (expected.KV_BUDGET, expected.KV_BUDGET_TOKENS, expected.KV_BYTES_PER_TOKEN)
@@ -98,6 +126,7 @@ def _words(names: str) -> str:
     words = {
         "chunking": "chunked prefill", "cap": "the cap by KV budget", "kv8": "FP8 KV", "weights8": "FP8 weights",
         "prefix": "prefix caching", "speculation": "speculative decoding", "pools": "separate pools",
+        "heads": "fewer KV heads (grouped- or multi-query attention)", "replicas": "twice the replicas",
     }  # fmt: skip
     return " and ".join(words.get(n, n) for n in names.split(" + "))
 

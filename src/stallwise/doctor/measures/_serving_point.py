@@ -10,17 +10,18 @@ from stallwise.errors import StallwiseError
 from stallwise.evidence.catalog import fabric, hardware, run, serving, stated
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.quantity import Quantity
+from stallwise.physics.costs.kv_room import kv_room
 from stallwise.physics.sim.service import Settings
 from stallwise.physics.sim.what_if import Point
 from stallwise.physics.specs.deployment import ENGINES, Deployment
 from stallwise.physics.specs.dtype import ALIASES, BYTES
+from stallwise.physics.specs.engine_defaults import defaults_of
 from stallwise.physics.specs.hardware import find_gpu
 from stallwise.physics.specs.model import Model
 from stallwise.physics.specs.models import known_model
 
-USUAL_CAP = {"vllm": 256, "sglang": 512, "trtllm": 2048}  # requests that engines run at most unless told
 WAITED_S = 1.0  # a first token later than this stood in a queue: no prompt of usual length takes so long
-USUAL_BUDGET = 8192  # tokens of an iteration on cards with 80 GB and more
+ENOUGH_SAMPLES = 5  # of a log: fewer may all be of its start
 NODE = 8  # GPUs that tensor parallelism spans where nobody says
 
 
@@ -113,6 +114,36 @@ def _arrivals(evidence: Evidence, ttft_s: float, tpot_s: float) -> float:
     return inside / (ttft_s + tokens * tpot_s) if known and client != client else 0.0
 
 
+@dataclass(frozen=True)
+class Balance:
+    """What an engine's own log implies of its requests, where it prints no lengths and no first token."""
+
+    isl: float
+    osl: float
+    rate_per_s: float
+    ttft_s: float
+
+
+def balance_of(evidence: Evidence, deployment: Deployment) -> Balance | None:
+    """Prompt over generated tokens a second are prompt over answer; the cache of one running request is a prompt and half an
+    answer; tokens over an answer are requests; who waits, over those, is how long (Little's law)."""
+    running, waiting = number(evidence, serving.RUNNING), number(evidence, serving.WAITING)
+    prompted, generated = number(evidence, serving.PREFILL_RATE), number(evidence, serving.GENERATION_RATE)
+    share, samples = number(evidence, serving.KV_MEDIAN), number(evidence, serving.SAMPLES)
+    if not (samples >= ENOUGH_SAMPLES and running >= 1 and prompted > 0 and generated > 0 and share > 0):
+        return None
+    if number(evidence, serving.HIT_SHARE) > 0:
+        return None  # cached prompts are counted by some releases and not by others
+    stated_tokens = number(evidence, serving.KV_TOKENS)
+    tokens = stated_tokens if stated_tokens > 0 else kv_room(deployment).tokens
+    ratio = prompted / generated
+    osl = share * tokens / running / (ratio + 0.5)
+    if not (osl >= 1 and ratio * osl >= 1):
+        return None
+    rate = generated / osl
+    return Balance(ratio * osl, osl, rate, max(0.0, waiting) / rate if waiting == waiting else float("nan"))
+
+
 def seen_of(evidence: Evidence) -> Seen | None:
     """The point, if model, card, load and one latency are known."""
     deployment = deployment_of(evidence)
@@ -122,6 +153,7 @@ def seen_of(evidence: Evidence) -> Seen | None:
         tpot = 1 / rate if rate > 0 else tpot
     if deployment is None or not (ttft > 0 or tpot > 0):
         return None
+    usual = defaults_of(deployment.engine, deployment.engine_version, deployment.gpu.memory_bytes)
     offered = number(evidence, serving.OFFERED_RATE)
     rate = offered if math.isfinite(offered) else number(evidence, serving.ACHIEVED_RATE)
     users = number(evidence, serving.CONCURRENCY)
@@ -137,18 +169,13 @@ def seen_of(evidence: Evidence) -> Seen | None:
         assumed.append(f"{rate:.3g} requests a second arrive (Little's law: those inside over the time of one)")
     cap = number(evidence, serving.MAX_SEQS, serving.MAX_SEQS)
     stated_running = next((f for f in evidence.all(serving.RUNNING) if f.stated and f.scope.run is None), None)
-    if (
-        not cap > 0
-        and stated_running is not None
-        and stated_running.number < USUAL_CAP[deployment.engine]
-        and ttft > WAITED_S
-    ):
+    if not cap > 0 and stated_running is not None and stated_running.number < usual.cap and ttft > WAITED_S:
         cap = stated_running.number
         assumed.append(
             f"at most {cap:.0f} run together: so many are stated to run while first tokens wait {ttft:.3g} s"
         )
     if not cap > 0:
-        cap = USUAL_CAP[deployment.engine]
+        cap = usual.cap
         assumed.append(f"at most {cap:.0f} run together ({deployment.engine}'s default)")
     chunked = number(evidence, serving.CHUNKED_PREFILL, serving.CHUNKED_PREFILL)
     budget = number(evidence, serving.MAX_BATCHED_TOKENS)
@@ -156,7 +183,22 @@ def seen_of(evidence: Evidence) -> Seen | None:
         number(evidence, serving.PROMPT_TOKENS, serving.PROMPT_TOKENS),
         number(evidence, serving.OUTPUT_TOKENS, serving.OUTPUT_TOKENS),
     )
-    if chunked != chunked:
+    balance = None if isl > 0 and osl > 0 else balance_of(evidence, deployment)
+    if balance is not None:
+        isl, osl, rate = balance.isl, balance.osl, balance.rate_per_s if not rate > 0 or by_little else rate
+        ttft = ttft if ttft > 0 else balance.ttft_s
+        assumed = [a for a in assumed if "Little" not in a]
+        assumed.append(
+            f"prompts of {isl:,.0f} and answers of {osl:,.0f} tokens, {rate:.3g} requests a second (from tokens a second and the "
+            f"cache of a running request); {balance.ttft_s:.3g} s in the queue (Little's law)"
+        )
+    if chunked != chunked and usual.chunked is not None:
+        chunked = float(usual.chunked)
+        word = "on" if usual.chunked else "off"
+        assumed.append(
+            f"chunked prefill is {word} (default of {deployment.engine} {deployment.engine_version})".replace(" )", ")")
+        )
+    elif chunked != chunked:
         assumed.append("whole prompts run between decodes (chunked prefill not stated)")
     if not evidence.text(serving.ENGINE) and not evidence.text(serving.ENGINE):
         assumed.append("the engine is vLLM")
@@ -167,10 +209,10 @@ def seen_of(evidence: Evidence) -> Seen | None:
     shared, prompt = number(evidence, serving.SHARED_PREFIX), isl
     point = Point(
         deployment, isl, osl, rate if rate > 0 else 0.0, users if users > 0 else 0.0,
-        Settings("chunked" if chunked > 0 else "prefill-first", int(cap), int(budget) if budget > 0 else USUAL_BUDGET),
+        Settings("chunked" if chunked > 0 else "prefill-first", int(cap), int(budget) if budget > 0 else usual.budget),
     )  # fmt: skip
     share = min(1.0, shared / prompt) if shared > 0 and prompt > 0 else None
     return Seen(
         point, ttft, tpot, None if chunked != chunked else chunked > 0, share, isl > 0 and osl > 0,
-        not rate > 0 or math.isfinite(offered) or bool(by_little), assumed,
+        not rate > 0 or math.isfinite(offered) or bool(by_little) or balance is not None, assumed,
     )  # fmt: skip

@@ -17,6 +17,7 @@ from stallwise.physics.sim.what_if import (
     Outcome,
     Point,
     Trial,
+    helps,
     outcome,
     ranked,
     replicas_needed,
@@ -55,6 +56,8 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
         scope = Scope(layer=trial.name)
         yield Fact(serving.TRIAL_TTFT, trial.outcome.ttft_s, SOURCE, scope, note=trial.action)
         yield Fact(serving.TRIAL_TPOT, trial.outcome.tpot_s, SOURCE, scope, note=trial.cost)
+        if not helps(trial, now, ttft_s, tpot_s):
+            yield Fact(serving.TRIAL_NULL, trial.action, SOURCE, scope)
         risk = "; ".join(x for x in (trial.assumed and f"assumes {trial.assumed}", RISKS[trial.name]) if x)
         yield Fact(serving.TRIAL_RATE, trial.outcome.output_token_per_s, SOURCE, scope, note=risk)
     if best.action:

@@ -105,6 +105,7 @@ TARGET_TPOT: Quantity
 TRIAL_TTFT: Quantity
 TRIAL_TPOT: Quantity
 TRIAL_RATE: Quantity
+TRIAL_NULL: Quantity
 STORY_PART: Quantity
 WAIT_PART: Quantity
 ASSUMED: Quantity

@@ -257,19 +257,25 @@ def _changes(
     )  # fmt: skip
 
 
+def helps(trial: Trial, now: Outcome, ttft_s: float, tpot_s: float) -> bool:
+    """Nearer to both targets, or (where it is no farther) both latencies together lower, by more than the simulation's noise."""
+    before, after = now.pain(ttft_s, tpot_s), trial.outcome.pain(ttft_s, tpot_s)
+    return after < HELPS * before or (after <= before and _left(trial, now) < HELPS)
+
+
+def _left(trial: Trial, now: Outcome) -> float:
+    """What both latencies together become."""
+    o = trial.outcome
+    return o.ttft_s / max(now.ttft_s, 1e-9) * o.tpot_s / max(now.tpot_s, 1e-9)
+
+
 def ranked(found: list[Trial], now: Outcome, ttft_s: float, tpot_s: float) -> list[Trial]:
-    """What helps, by what it leaves of both latencies, the least effort first among equals; then what does not.
+    """By how far from both targets each leaves the service, then by what it leaves of both latencies; the least effort first
+    among equals. After what helps comes what rests on a guess, then what is bought, last what does not help."""
 
-    After it comes what rests on a guess, last what is bought.
-    """
-
-    def key(trial: Trial) -> tuple[bool, bool, bool, float, int]:
-        o = trial.outcome
-        before, after = now.pain(ttft_s, tpot_s), o.pain(ttft_s, tpot_s)
-        plain = o.ttft_s / max(now.ttft_s, 1e-9) * o.tpot_s / max(now.tpot_s, 1e-9)
-        helps = after < HELPS * before or (after <= before and plain < HELPS)
-        left = round(plain, 2) if helps else 0.0
-        return trial.more_gpus, trial.guessed, not helps, left, EFFORT.index(trial.name)
+    def key(trial: Trial) -> tuple[bool, bool, bool, float, float, int]:
+        left = (round(trial.outcome.pain(ttft_s, tpot_s), 2), round(_left(trial, now), 2))
+        return not helps(trial, now, ttft_s, tpot_s), trial.more_gpus, trial.guessed, *left, EFFORT.index(trial.name)
 
     return sorted(found, key=key)
 
