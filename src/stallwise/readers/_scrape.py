@@ -48,6 +48,10 @@ class Scrape:
     model: str = ""
     started_s: float = 0.0  # since 1970, as the process says itself; 0: it does not
 
+    def now(self, word: str, default: float = float("nan")) -> float:
+        """What is so at this moment."""
+        return self.gauges.get(word, default)
+
     def __bool__(self) -> bool:
         return bool(self.gauges or self.counters or self.histograms)
 

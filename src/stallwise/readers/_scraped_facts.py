@@ -67,23 +67,23 @@ def _life_before(first: Scrape, last: Scrape, source: Source) -> Iterator[Item]:
     begun = Scrape(first.started_s, counters=dict.fromkeys(first.counters, 0.0)) if first.started_s else Scrape()
     known = 0 < first.started_s < first.time_s
     yield from _window(begun if known else Scrape(), first, source, before)
-    if "running" in first.gauges:
-        yield Fact(serving.RUNNING, first.gauges["running"], source, before)
+    if first.now("running") >= 0:
+        yield Fact(serving.RUNNING, first.now("running"), source, before)
     for begin, end, scope in ((begun, first, before), (first, last, WHOLE)):
-        if end.time_s > begin.time_s > 0 and "requests_done" in end.counters and "running" in end.gauges:
+        if end.time_s > begin.time_s > 0 and "requests_done" in end.counters and end.now("running") >= 0:
             yield Fact(serving.OFFERED_RATE, _arrived(begin, end) / (end.time_s - begin.time_s), source, scope)
 
 
 def _arrived(begin: Scrape, end: Scrape) -> float:
     """Requests that came between two pages: those finished, and those that are inside now and were not."""
-    inside = [s.gauges.get("running", 0.0) + s.gauges.get("waiting", 0.0) for s in (begin, end)]
+    inside = [s.now("running", 0.0) + s.now("waiting", 0.0) for s in (begin, end)]
     return end.counters["requests_done"] - begin.counters.get("requests_done", 0.0) + inside[1] - inside[0]
 
 
 def _phases(scrapes: Sequence[Scrape]) -> tuple[tuple[Scrape, Scrape] | None, tuple[Scrape, Scrape] | None]:
     """Where load came and stayed, the readings that begin and end it, and those of the calm before: means of all hide it."""
     running, waiting, kv = (
-        np.array([scrape.gauges.get(word, np.nan) for scrape in scrapes]) for word in ("running", "waiting", "kv_share")
+        np.array([scrape.now(word) for scrape in scrapes]) for word in ("running", "waiting", "kv_share")
     )
     time_s = np.array([scrape.time_s for scrape in scrapes])
     worst = worst_phase(time_s, running, waiting, kv)
@@ -176,7 +176,7 @@ def _impossible(scrapes: Sequence[Scrape]) -> list[str]:
         queries = scrape.counters.get("prefix_queries")
         if kv is not None and not 0 <= kv <= 1.001:
             found.append(f"KV cache usage of {kv:.4g} is not a share")
-        if any(scrape.gauges.get(w, 0) < 0 for w in ("running", "waiting")):
+        if any(scrape.now(w) < 0 for w in ("running", "waiting")):
             found.append("a negative number of requests")
         if hits is not None and queries is not None and hits > queries > 0:
             found.append(f"more prefix hits ({hits:.0f}) than lookups ({queries:.0f})")
