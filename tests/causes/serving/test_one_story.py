@@ -14,8 +14,8 @@ from stallwise.doctor.measures._serving_point import seen_of
 from stallwise.doctor.measures.serving_story import _closest
 from stallwise.evidence.catalog import serving, stated
 from stallwise.evidence.evidence import Evidence
+from stallwise.physics.costs.engine_defaults import defaults_of
 from stallwise.physics.sim.what_if import outcome, trials
-from stallwise.physics.specs.engine_defaults import defaults_of
 from stallwise.planner.serving import Question, size_service
 
 FACTS = """

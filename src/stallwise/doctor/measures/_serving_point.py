@@ -10,12 +10,12 @@ from stallwise.errors import StallwiseError
 from stallwise.evidence.catalog import fabric, hardware, run, serving, stated
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.quantity import Quantity
+from stallwise.physics.costs.engine_defaults import defaults_of
 from stallwise.physics.costs.kv_room import kv_room
 from stallwise.physics.sim.service import Settings
 from stallwise.physics.sim.what_if import Point
 from stallwise.physics.specs.deployment import ENGINES, Deployment
 from stallwise.physics.specs.dtype import ALIASES, BYTES
-from stallwise.physics.specs.engine_defaults import defaults_of
 from stallwise.physics.specs.hardware import find_gpu
 from stallwise.physics.specs.model import Model
 from stallwise.physics.specs.models import known_model
