@@ -171,3 +171,16 @@ def _observe(histogram: Histogram, part: str, sample: Sample, scale: float) -> N
         histogram.count += sample.value
     elif (edge := number_of(sample.labels.get("le"))) is not None:
         histogram.edges[edge * scale] = histogram.edges.get(edge * scale, 0.0) + sample.value
+
+
+def grew(before: Scrape, after: Scrape) -> bool:
+    """The same process later: the same start and model, every counter at least as high, and some higher."""
+    if before.started_s != after.started_s or (before.engine, before.model) != (after.engine, after.model):
+        return False
+    if before.counters.keys() - after.counters.keys() or before.histograms.keys() - after.histograms.keys():
+        return False
+    counts = [(before.counters[w], after.counters[w]) for w in before.counters]
+    for word, histogram in before.histograms.items():
+        later = after.histograms[word]
+        counts += [(histogram.count, later.count), *((c, later.edges.get(e, 0.0)) for e, c in histogram.edges.items())]
+    return all(a <= b for a, b in counts) and any(a < b for a, b in counts)

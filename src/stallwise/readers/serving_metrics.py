@@ -10,6 +10,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 from stallwise.errors import UnreadableInput
@@ -18,7 +19,7 @@ from stallwise.evidence.evidence import Item
 from stallwise.evidence.reading import Cell, Rows
 from stallwise.readers._cells import number_of
 from stallwise.readers._patterns import patterns
-from stallwise.readers._scrape import Scrape, known_metric, metric_names, scrape_of, taken_over
+from stallwise.readers._scrape import Scrape, grew, known_metric, metric_names, scrape_of, taken_over
 from stallwise.readers._scraped_facts import facts_from
 from stallwise.readers.shapes import delimited
 from stallwise.readers.shapes.clock import clock_of
@@ -94,6 +95,15 @@ def pages(text: str) -> list[Scrape]:
             if not named:
                 found[-1] = (stamp, [])
     return [scrape for at, samples in found if (scrape := scrape_of(samples, at))]
+
+
+def in_order(texts: list[str]) -> list[int]:
+    """Places of single pages of one process in the order of time; none where they are of several, or hold several each."""
+    found = [pages(text) for text in texts]
+    if any(len(scrapes) != 1 or not scrapes[0].counters for scrapes in found):
+        return []
+    order = sorted(range(len(texts)), key=lambda i: (found[i][0].time_s, sum(found[i][0].counters.values())))
+    return order if all(grew(found[a][0], found[b][0]) for a, b in pairwise(order)) else []
 
 
 def _moment(line: str) -> float | None:
