@@ -67,3 +67,34 @@ def test_published_runs_are_predicted_without_having_seen_their_group() -> None:
 def test_measured_layers_are_predicted() -> None:
     rows = read_rows(shared("data", "h200", "truth", "inference_layers.csv"))
     assert summary("layers", len(rows), layers.validate(rows, 0))["median_abs_pct"] < 8
+
+
+MACHINE = {
+    "model": "Llama-2-70B-chat", "gpu": "H100-SXM", "num_gpus": "8", "tp": "", "engine": "tensorrt-llm", "engine_version": "",
+    "osl": "294", "source": "MLPerf Inference v4.1 closed", "notes": "dataset OpenORCA, mean about 294 in / 294 out",
+}  # fmt: skip
+
+
+def test_a_machine_whose_layout_is_not_stated_is_cut_as_makes_most_tokens() -> None:
+    run = served_run({**MACHINE, "load": "all queued"})
+    assert run.deployment.ranks * run.replicas == 8 and run.isl == 294
+    assert run.deployment.weights == "fp8" and "layout is not stated" in run.assumed[0]
+    whole = inference.validate(
+        [{**MACHINE, "row_id": "a", "load": "all queued", "metric_output_tok_s_total": "24000"}], 0
+    )
+    assert whole[0].predicted == pytest.approx(24_000, rel=0.15)  # of eight H100, as submitted
+
+
+def test_a_rate_is_a_load() -> None:
+    row = {**MACHINE, "row_id": "a", "load": "poisson", "tpot_ms": "40", "ttft_ms": "200"}
+    slow, fast = (inference.validate([{**row, "request_rate": rate}], 0)[0].predicted for rate in ("4", "40"))
+    assert slow is not None and fast is not None and 0 < slow < fast
+
+
+def test_the_name_of_a_checkpoint_says_its_format() -> None:
+    assert (
+        served_run(
+            {**MACHINE, "model": "nvidia/Llama-3.1-8B-Instruct-FP8", "source": "", "tp": "1", "isl": "10"}
+        ).deployment.weights
+        == "fp8"
+    )

@@ -37,3 +37,12 @@ def stated(row: dict[str, str], quantity: str) -> float | None:
         if found:
             return found.pop() or None if len(found) == 1 else None
     return None
+
+
+_MEAN_LENGTH = re.compile(r"mean about (\d[\d.]*)(k?) in\b", re.I)
+
+
+def stated_decimal(row: dict[str, str], quantity: str) -> float | None:
+    """A mean prompt in words ("mean about 9.4k in"); None where there is none."""
+    found = _MEAN_LENGTH.search(row.get("notes") or "") if quantity == "isl" else None
+    return float(found[1]) * (1000.0 if found[2] else 1.0) if found else None

@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 from stallwise.errors import BadRequest, StallwiseError
-from stallwise.physics.costs.closed_loop import OPEN, Load, operating
+from stallwise.physics.costs.closed_loop import OPEN, Load, Operating, operating
 from stallwise.physics.costs.inference import Engine
 from stallwise.physics.costs.kv_room import kv_room
 from stallwise.physics.costs.mixture import Mixture, single
@@ -20,11 +20,12 @@ from stallwise.physics.costs.serving_constants import constants, group_of, sprea
 from stallwise.physics.specs.deployment import Deployment
 from stallwise.planner.scoring import Row, Scored, number, summary
 from stallwise.planner.served_pools import PooledRun, answers, pooled_run
-from stallwise.planner.served_runs import served_run
+from stallwise.planner.served_runs import ServedRun, served_run
 from stallwise.progress import shown
 
 KIND = "inference"
 MAX_SEQUENCES = 2048.0  # TensorRT-LLM's default cap, which its saturated tables use
+EMPTIEST, HALVINGS = 1e-3, 40  # of the search for how many are inside at a rate
 INSIDE_SHARE, WIDE_SHARE = 0.8, 0.9  # of the intervals that are scored
 MEASURED = ("tpot_ms", "ttft_ms", "metric_output_tok_s_total")
 SPREADS = {"tpot_s": "tpot", "ttft_s": "ttft", "output_token_per_s": "rate"}
@@ -137,15 +138,34 @@ def _aggregated(row: Row) -> Predicted:
     if prefix:  # the engine by itself, with no server in front
         engine = Engine(run.deployment, replace(engine.k, first_token_s=0.0))
     cap = number(row, "max_num_seqs")
+    most = max(1.0, min(room.requests(run.isl + run.osl), cap or MAX_SEQUENCES * run.deployment.dp))
+    if run.rate_per_s:
+        inside = _inside_at(engine, run, run.rate_per_s / run.replicas, most)
+        at = operating(engine, Load(run.isl, run.osl, inside, OPEN, max_seqs=cap))
+        return Predicted(_answers(at, run.replicas), prefix, all_stated, assumed=(*run.assumed, *at.assumed))
     if run.concurrency is None:  # everything queued: as many as fit, none of them in a first wave
-        most = max(1.0, min(room.requests(run.isl + run.osl), cap or MAX_SEQUENCES * run.deployment.dp))
-        rate = operating(engine, Load(run.isl, run.osl, most, OPEN)).output_token_per_s
-        return Predicted({"output_token_per_s": single(rate)}, prefix, all_stated)
+        rate = operating(engine, Load(run.isl, run.osl, most, OPEN)).output_token_per_s * run.replicas
+        return Predicted({"output_token_per_s": single(rate)}, prefix, all_stated, assumed=run.assumed)
     at = operating(
         engine,
         Load(run.isl, run.osl, run.concurrency, run.pattern, max_seqs=cap, budget=number(row, "max_num_batched_tokens")),
     )  # fmt: skip
-    return Predicted({name: single(getattr(at, name)) for name in SPREADS}, prefix, all_stated, assumed=at.assumed)
+    return Predicted(_answers(at, run.replicas), prefix, all_stated, assumed=(*run.assumed, *at.assumed))
+
+
+def _answers(at: Operating, replicas: int) -> dict[str, Mixture]:
+    times = {name: single(getattr(at, name)) for name in ("tpot_s", "ttft_s")}
+    return {**times, "output_token_per_s": single(at.output_token_per_s * replicas)}
+
+
+def _inside_at(engine: Engine, run: ServedRun, rate_per_s: float, most: float) -> float:
+    """Requests inside at this rate, by bisection of Little's law; as many as fit where it cannot be kept up."""
+    low, high = EMPTIEST, most
+    for _ in range(HALVINGS):
+        middle = (low * high) ** 0.5
+        done = operating(engine, Load(run.isl, run.osl, max(middle, 1.0), OPEN)).output_token_per_s / run.osl
+        low, high = (middle, high) if done * min(middle, 1.0) < rate_per_s else (low, middle)
+    return max(high, 1.0)
 
 
 def _disaggregated(row: Row) -> Predicted:
