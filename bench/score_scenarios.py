@@ -64,10 +64,11 @@ KIND = (
 BASE = TIME | BYTES | RATES | PLAIN
 COUNTED = {"GPUs", "layer", "rank id", "stage", "configs", "modules", "heads", "tokens", "reqs", "index", "step", ""}
 UNITS = "|".join(re.escape(u) for u in sorted(BASE, key=len, reverse=True))
-NUMBER = re.compile(
-    rf"(?<![\w.])([-−+]?)(\d{{1,3}}(?:,\d{{3}})+(?:\.\d+)?|\d+(?:\.\d+)?(?:e[-+]?\d+)?)([kM]?)[\s ]?({UNITS})?(?![\w%])"
+NUMBER = re.compile(  # "16 x 32,768" is a product, not 16 times
+    rf"(?<![\w.])([-−+]?)(\d{{1,3}}(?:,\d{{3}})+(?:\.\d+)?|\d+(?:\.\d+)?(?:e[-+]?\d+)?)"
+    rf"([kM]?)(?:[\s ]?({UNITS})(?![\w%])(?! \d))?(?![\w%])"
 )
-HANDED = re.compile(r"\s*(->|→|to|of|against|and|,|/|-|–|instead of|or|vs\.?)\s*(up to\s*)?$")
+HANDED = re.compile(r"\s*(->|→|to|of|against|and|/|-|–|instead of|or|vs\.?)\s*(up to\s*)?$")
 MATERIAL = 3  # significant digits from which a number without a unit is no accident
 
 
@@ -165,6 +166,17 @@ def ask(command: list[str], folder: Path, item: dict[str, Any]) -> tuple[str, di
         return text.stdout + text.stderr, {}
 
 
+def ask_inside(folder: Path, item: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The same from this process: one diagnosis, drawn twice."""
+    from stallwise.doctor.examine import diagnose
+    from stallwise.render.json import to_dict
+    from stallwise.render.text import to_text
+
+    paths = [str(folder / path) for path in item.get("paths", ())]
+    found = diagnose(*paths, *([item["text"]] if item.get("text") else []), workers=1, cache=False)
+    return to_text(found, width=160), to_dict(found)
+
+
 def first_fix(data: dict[str, Any]) -> str:
     """What the answer would have a person do first."""
     fixes = (data.get("findings") or [{}])[0].get("fixes") or []
@@ -175,7 +187,7 @@ def first_fix(data: dict[str, Any]) -> str:
 
 def score(command: list[str], folder: Path, item: dict[str, Any]) -> Score:
     """One item, asked and marked."""
-    text, data = ask(command, folder, item)
+    text, data = ask(command, folder, item) if command else ask_inside(folder, item)
     flat = " ".join(text.split())
     numbers = printed_numbers(flat)
     first = (data.get("ranked") or ["(none)"])[0]
@@ -218,7 +230,7 @@ def main() -> None:
     """Reads the items, asks and prints."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
-    parser.add_argument("--stallwise", default="stallwise")
+    parser.add_argument("--stallwise", default="", help="command of another tree; without it, in this process")
     parser.add_argument("--totals", action="store_true")
     parser.add_argument("--only", default="")
     parser.add_argument("--workers", type=int, default=2)
@@ -228,7 +240,7 @@ def main() -> None:
     ]
     if options.only:
         items = [i for i in items if any(i["id"].startswith(o) for o in options.only.split(","))]
-    with ThreadPoolExecutor(options.workers) as pool:
+    with ThreadPoolExecutor(options.workers if options.stallwise else 1) as pool:
         scores = list(pool.map(lambda i: score(shlex.split(options.stallwise), options.folder, i), items))
     if not options.totals:
         for s in scores:

@@ -43,6 +43,7 @@ from stallwise.readers import Reader, readers_for
 from stallwise.readers.records.plain_rows import SAMPLE_ROWS, plainly, redrawn
 from stallwise.readers.shapes.pasted import parts_of
 from stallwise.readers.shapes.unwrap import plain
+from stallwise.readers.text.layouts import layouts_in
 from stallwise.readers.text.samples import KIND as GPU_SAMPLES
 
 STATED_FORMAT = "stated facts"
@@ -133,6 +134,7 @@ def read_artifact(artifact: Artifact, *, keep_timelines: bool = False) -> tuple[
         formats += [MESSAGES] if any(isinstance(item, Event) for item in messages) else []
         items += messages
         more = list(kept(_understood(text, items, formats, written, whole), "the lexicon", source))
+        items, more = _with_layouts(whole, items, more)
         if any(isinstance(item, (Fact, Series, Table)) for item in more):
             formats += [] if formats else [IN_WORDS]
         elif len(first) + len(metrics) < len(readers) + len(lines):  # the page says nothing in words: a log after all
@@ -271,6 +273,14 @@ def _each(parts: list[Artifact], keep_timelines: bool) -> tuple[list[str], list[
     if problems and not formats:
         raise problems[0]
     return formats, items + [Note(problem.problem, Source(parts[0].name), lost=True) for problem in problems]
+
+
+def _with_layouts(whole: Artifact, items: list[Item], more: list[Item]) -> tuple[list[Item], list[Item]]:
+    """Compared layouts in place of single degrees: what fits is no denial of what failed, and either alone misleads."""
+    compared = layouts_in(whole.text(), whole.name) if is_written(whole) else []
+    axes = {f.quantity for f in compared}
+    kept_, others = ([i for i in x if not (isinstance(i, Fact) and i.quantity in axes)] for x in (items, more))
+    return kept_, [*others, *compared]
 
 
 def _understood(

@@ -65,7 +65,20 @@ def read(artifact: Artifact) -> Iterator[Item]:
     rows = [{key: cell for key, cell in row.items() if key} for row in whole_rows(csv.DictReader(lines))]
     if not rows:
         raise UnreadableInput(f"{artifact.name} has no rows", hint="write layer,amax,... one line a layer")
-    yield table_of(rows, source)
+    yield table_of(list(_by_length(rows)), source)
+
+
+def _by_length(rows: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Rows with a column of ranges for each length (`amax_2k`, `amax_32k`), as one row a length; others as they are."""
+    for row in rows:
+        lengths = {key: found for key in row if key and (found := _P["range_at"].fullmatch(key.strip())) is not None}
+        if not lengths:
+            yield row
+            continue
+        rest = {key: cell for key, cell in row.items() if key not in lengths}
+        for key, found in lengths.items():
+            tokens = float(found["tokens"]) * (1024.0 if found["thousands"] else 1.0)
+            yield {**rest, found["range"]: row[key], "context": tokens}
 
 
 def _objects(found: Any) -> Iterator[dict[str, Any]]:
@@ -134,7 +147,8 @@ def role_of(key: str) -> str | None:
 
 def is_layer_row(keys: Iterable[str]) -> bool:
     """A row about a layer and some range or error of it."""
-    roles = {role_of(k) for k in keys}
+    named = [found["range"] if (found := _P["range_at"].fullmatch(k.strip())) else k for k in keys]
+    roles = {role_of(k) for k in named}
     return "layer" in roles and bool(roles & {"amax", "saturated", "zero", "error"})
 
 

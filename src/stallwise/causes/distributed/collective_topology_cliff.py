@@ -51,7 +51,7 @@ def collective_topology_cliff(evidence: Evidence) -> Finding | None:
     excess, series, advice = evidence.get(SCALING_EXCESS), evidence.get(SCALING_BEFORE), evidence.get(SCALING_ADVICE)
     efficiency = evidence.get(SCALING_EFFICIENCY)
     because = [Reason.of(f"{series.value}", series)] if series else []
-    because.append(Reason.of(f"{jump.number:.1f}x the trend from {boundary} ranks on", jump, boundary))
+    because.append(Reason.of(f"{jump.number:.3g}x the trend from {boundary} ranks on", jump, boundary))
     if boundary.note:
         because.append(Reason.of(f"that is where the group leaves the node ({boundary.note})", boundary))
     if efficiency:

@@ -160,7 +160,8 @@ def advise(evidence: Evidence) -> Finding:
         interleaved = f", interleaved ({ideal.note}) {ideal}" if ideal.number != plain.number else ""
         because.append(Reason.of(
             f"measured {bubble} {of_step.note}, {of_step} of the step; equal stages idle (p-1)/m = {formula.note} = {hoped or formula} of useful time, "
-            f"{plain} of the step in plain 1F1B{interleaved}: {100 * (of_step.number - ideal.number):.0f} points have another cause", bubble))  # fmt: skip
+            f"{plain} of the step in plain 1F1B{interleaved}: {100 * (of_step.number - ideal.number):.0f} points have another cause"
+            + (f" ({100 * (bubble.number - formula.number):.1f} points over the formula)" if bubble.number > of_step.number else ""), bubble))  # fmt: skip
     if needed:
         because.append(
             Reason(

@@ -14,7 +14,7 @@ A software power cap at the normal limit lowers clocks too, and is how the card 
 are normal. A GPU that is cool, draws little and still clocks low has a lowered power limit or locked clocks.
 
 ## Fix
-Move work off the node, then find what cools badly: fan, blocked airflow, dust, dried-out pads, inlet temperature.
+Drain the node, then find what cools badly: fan, blocked airflow, dust, dried-out pads, inlet temperature.
 Until then a lower power limit keeps the clock steady at a higher average.
 
 ## How the gain is found

@@ -48,6 +48,7 @@ def autotune_space_too_small(evidence: Evidence) -> Finding | None:
     because = [
         Reason.of(f"{configs:.0f} configurations over {axes:.0f} axes", *_facts(evidence, a.CONFIGS, a.AXES_VARIED))
     ]
+    because += _sides(evidence)
     if fixed:
         because.append(Reason.of(f"one value only for {fixed}", *_facts(evidence, a.AXES_FIXED)))
     if edges:
@@ -105,11 +106,29 @@ CLUES = (
 )  # fmt: skip
 
 
+def _sides(evidence: Evidence) -> list[Reason]:
+    """The own kernel's time against that of the path it replaces, and its speed against what was hoped for."""
+    found = []
+    own, library = evidence.get(a.BEST), evidence.get(a.LIBRARY)
+    if own is not None and library is not None and own.number > library.number > 0:
+        ratio = library.number / own.number
+        found.append(
+            Reason.of(f"the kernel takes {own}, the path it replaces {library}: {ratio:.3g}x its speed", own, library)
+        )
+    speed, hoped = evidence.get(stated.CUSTOM_SPEEDUP), evidence.get(stated.EXPECTED_SPEEDUP)
+    if speed and hoped and speed.number > 0:
+        gap = f"{hoped.number / speed.number:.3g}x apart, which tile shapes alone can make"
+        found.append(Reason.of(f"{speed} measured, {hoped} hoped for: {gap}", speed, hoped))
+    elif speed and not found and 0 < speed.number < 1:
+        found.append(Reason.of(f"{speed} the speed of the path it replaces", speed))
+    return found
+
+
 def advise(evidence: Evidence) -> Finding:
     """Widen the search, look at the SASS, ask whether the fusion pays, fall back to the library's epilogue."""
     tried = evidence.get(stated.AUTOTUNE_CONFIGS) or evidence.get(autotune.CONFIGS)
     space, one_pass = evidence.get(expected.AUTOTUNE_SPACE), evidence.get(expected.FUSED_PASS)
-    speed, hoped = evidence.get(stated.CUSTOM_SPEEDUP), evidence.get(stated.EXPECTED_SPEEDUP)
+    speed = evidence.get(stated.CUSTOM_SPEEDUP)
     cheap = evidence.get(stated.CHEAP_OP_SHARE)
     because = []
     if tried and space and space.number > 0:
@@ -118,12 +137,7 @@ def advise(evidence: Evidence) -> Finding:
                 f"{tried} of about {space} configurations worth trying were tried ({tried.number / space.number:.0%})"
             )
         )
-    if speed and hoped and speed.number > 0:
-        because.append(
-            Reason(
-                f"{speed} measured, {hoped} hoped for: {hoped.number / speed.number:.1f}x apart, which tile shapes alone can make"
-            )
-        )
+    because += _sides(evidence)
     because.append(
         Reason(
             "the unfused path calls cuBLAS for the linear: the kernel must match that product before the fusion wins anything"

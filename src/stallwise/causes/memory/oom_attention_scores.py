@@ -20,6 +20,7 @@ Micro-batch x heads x sequence squared x bytes, for each copy.
 
 from __future__ import annotations
 
+from stallwise.causes.memory._scores_by_layout import scores_by_layout
 from stallwise.doctor.findings.clue import Clue, above, yes
 from stallwise.doctor.findings.failure import Failure
 from stallwise.doctor.findings.finding import Finding, Fix
@@ -49,6 +50,7 @@ def oom_attention_scores(evidence: Evidence) -> Finding | None:
     because = [f.sizes(), *f.place()]
     if exact:
         because.insert(1, f.reason(f"the request is {evidence.text(m.TENSOR)}", m.TENSOR, m.REQUEST))
+    because += scores_by_layout(evidence)
     return Finding(
         headline=f"attention scores do not fit: {f.show(m.REQUEST)} for one score matrix",
         confidence=0.95 if exact else 0.8,

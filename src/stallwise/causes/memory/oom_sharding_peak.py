@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from stallwise.causes.memory._scores_by_layout import scores_by_layout
 from stallwise.doctor.findings.clue import Clue, yes
 from stallwise.doctor.findings.failure import Failure
 from stallwise.doctor.findings.finding import Finding, Fix, Reason
@@ -173,16 +174,6 @@ def _breaking(evidence: Evidence) -> list[Reason]:
     return found
 
 
-def _heads(evidence: Evidence) -> list[Reason]:
-    """Scores double with the heads of a rank."""
-    (now, then), (each, each_then) = _both(evidence, expected.HEADS_EACH), _both(evidence, expected.SCORES_EACH)
-    if not (now and then and each and each_then and then.number > 0):
-        return []
-    return [Reason(
-        f"heads a rank {then} -> {now} of {now.note}, {now.number / then.number:.3g}x: each s x s score matrix of a layer takes "
-        f"{each_then} -> {each} ({each.note}, 2 bytes), unless FlashAttention keeps it on chip")]  # fmt: skip
-
-
 def advise(evidence: Evidence) -> Finding:
     """The arithmetic by layout, then sequence parallelism, fused attention, a smaller micro-batch, and TP back."""
     tp, tp_then = _both(evidence, fabric.TP_SIZE)
@@ -194,7 +185,7 @@ def advise(evidence: Evidence) -> Finding:
         )
     )  # fmt: skip
     because = [Reason(text) for text in (states, gathered, layer, scores) if text]
-    because += [*_heads(evidence), *_summed(evidence), *_breaking(evidence)]
+    because += [*scores_by_layout(evidence), *_summed(evidence), *_breaking(evidence)]
     if tp and tp_then and dp and dp_then and tp.number * dp.number == tp_then.number * dp_then.number:
         because.insert(0, Reason(
             f"TP x DP is {tp.number * dp.number:.0f} in both layouts, so optimizer shards do not change and are not the cause"))  # fmt: skip

@@ -28,6 +28,7 @@ from stallwise.evidence.capture import LAYER_STATS, Capture
 from stallwise.evidence.catalog import expected, stated
 from stallwise.evidence.catalog import numerics as n
 from stallwise.evidence.evidence import Evidence
+from stallwise.evidence.fact import Fact
 
 CLIPPED = 0.001  # of the values; under it the error stays within rounding
 LONG_LOSS, SHORT_LOSS = 0.05, 0.015  # points of accuracy: far beyond and within the noise of eight-bit papers
@@ -45,7 +46,7 @@ def fp8_saturation(evidence: Evidence) -> Finding | None:
 
 def _in_results(evidence: Evidence) -> Finding | None:
     """Eight bits against sixteen on the same tasks: long ones lost much, short ones nothing. Rounding would hurt both."""
-    now = next((f for f in evidence.all(stated.ACCURACY) if f.scope.run is None), None)
+    now = _now(evidence)
     then, short = evidence.get(stated.ACCURACY, run="before"), evidence.get(stated.ACCURACY_SHORT_DROP)
     eight = any(word in evidence.text(stated.FORMAT).lower() for word in EIGHT_BITS)
     if not (now and then and short and eight) or then.number - now.number < LONG_LOSS or short.number > SHORT_LOSS:
@@ -62,6 +63,10 @@ def _in_results(evidence: Evidence) -> Finding | None:
     return replace(found, confidence=IN_RESULTS, because=(seen, *found.because))
 
 
+def _now(evidence: Evidence) -> Fact | None:
+    return next((f for f in evidence.all(stated.ACCURACY) if f.scope.run is None), None)
+
+
 def _in_layers(evidence: Evidence) -> Finding | None:
     share, error = evidence.value(n.FP8_SATURATED, 0.0), evidence.value(n.FP8_ERROR, 0.0)
     over = evidence.value(n.FP8_OVER_RANGE, 1.0)
@@ -70,8 +75,13 @@ def _in_layers(evidence: Evidence) -> Finding | None:
     layer, contexts = evidence.text(n.FP8_LAYER), evidence.text(n.FP8_CONTEXTS)
     usual = evidence.value(n.FP8_USUAL_ERROR, 0.0)
     facts = [f for q in (n.FP8_SATURATED, n.FP8_OVER_RANGE, n.FP8_CONTEXTS, n.FP8_ERROR) if (f := evidence.get(q))]
-    because = [Reason.of(f"layer {layer} clips {share:.1%} of its values; its largest is {over:.1f}x the calibrated one",
-                         *facts[:2])]  # fmt: skip
+    clips = f"clips {share:.1%} of its values; its largest" if share > 0 else "leaves its range: its largest value"
+    because = [Reason.of(f"layer {layer} {clips} is {over:.3g}x the calibrated one", *facts[:2])]
+    if (hit := evidence.value(n.FP8_LAYERS_HIT, 1.0)) > 1:
+        because.append(Reason.of(f"{hit:.0f} modules are that far out of range", *facts[:1]))
+    then, now = evidence.get(stated.ACCURACY, run="before"), _now(evidence)
+    if then and now and then.number > now.number:
+        because.append(Reason.of(f"accuracy {then} -> {now}: {100 * (then.number - now.number):.3g} points", now, then))
     if contexts:
         because.append(Reason.of(f"it clips at contexts of {contexts} tokens", *facts))
     if error and usual:
@@ -83,8 +93,8 @@ def _in_layers(evidence: Evidence) -> Finding | None:
     from_ = evidence.value(n.FP8_FROM)
     long = f" from {from_:,.0f} tokens on" if from_ == from_ else ""
     return Finding(
-        headline=f"FP8 clips layer {layer}{long}: {share:.1%} of its values at worst",
-        confidence=0.95 if share >= 0.005 or error >= 0.05 else 0.75,
+        headline=f"FP8 clips layer {layer}{long}: " + (f"{share:.1%} of its values at worst" if share > 0 else f"values reach {over:.3g}x its range"),
+        confidence=0.95 if share >= 0.005 or error >= 0.05 or over >= 2 else 0.75,
         because=tuple(because),
         fixes=(
             Fix(repair[:1].upper() + repair[1:], worth=f"error back to about {usual:.1%}" if usual else "", cost="a calibration run"),
@@ -133,7 +143,7 @@ def advise(evidence: Evidence) -> Finding:
     limit = evidence.value(expected.FP8_MAX, 448.0)
     ratio, worst = evidence.get(expected.CLIP_RATIO), evidence.text(stated.WORST_LAYER)
     task, short = evidence.get(stated.TASK_CONTEXT), evidence.get(stated.CALIBRATION_CONTEXT)
-    now = next((f for f in evidence.all(stated.ACCURACY) if f.scope.run is None), None)
+    now = _now(evidence)
     then = evidence.get(stated.ACCURACY, run="before")
     back = f"most of the {then} -> {now} loss" if now and then else "most of the loss"
     because = [
@@ -170,7 +180,7 @@ def advise(evidence: Evidence) -> Finding:
 
 def _four_bits(evidence: Evidence) -> Finding:
     """Weights of four bits: what one scale must serve, and which weights cannot be served."""
-    now = next((f for f in evidence.all(stated.ACCURACY) if f.scope.run is None), None)
+    now = _now(evidence)
     then = evidence.get(stated.ACCURACY, run="before")
     back = f"most of the {then} -> {now} loss" if now and then else "most of the loss"
     return Finding(

@@ -92,6 +92,7 @@ class Failure:
         parts = [f"{self.show(m.REQUEST)} asked"] if self.knows(m.REQUEST) else ["an allocation failed"]
         words = {
             m.FREE: "free",
+            m.SHORTFALL: "short",
             m.ALLOCATED: "in tensors",
             m.UNUSED_RESERVED: "reserved but unused",
             m.CAPACITY: "in all",

@@ -53,7 +53,7 @@ def _axes(table: Table, times: np.ndarray[Any, Any], ran: np.ndarray[Any, Any]) 
         column = table.columns[axis]
         values = np.unique(column[np.isfinite(column)])
         if len(values) < 2:
-            fixed.append(axis)
+            fixed.append(f"{axis} {values[0]:.0f}" if len(values) else axis)
             continue
         varied += 1
         best = {v: float(np.min(times[ran & (column == v)])) for v in values if (ran & (column == v)).any()}

@@ -59,6 +59,8 @@ def _known(evidence: Evidence) -> Iterator[Item]:
     model, card = shape_of(evidence), card_of(evidence)
     if model is not None and card is not None and _serves(evidence):
         yield from _serving(evidence, model, card)
+    for when in (None, "before"):
+        yield from _scores(evidence, model, when)
     if model is not None and evidence.get(fabric.TP_SIZE) and evidence.get(stated.DP):
         yield from _training(evidence, model, None)
         if evidence.get(fabric.TP_SIZE, run="before"):
@@ -97,6 +99,20 @@ def _serving(evidence: Evidence, model: Model, card: Gpu) -> Iterator[Item]:
     yield _fact(expected.SPECULATIVE_GAIN, speculative_gain(ACCEPTED, DRAFTED))
 
 
+def _scores(evidence: Evidence, model: Model | None, when: str | None) -> Iterator[Item]:
+    """Heads of a rank, and one score matrix of theirs: all that it takes is the heads, the sequence and the degree."""
+    tp = evidence.value(fabric.TP_SIZE, run=when) if when else _now(evidence, fabric.TP_SIZE)
+    heads = float(model.heads) if model is not None else evidence.value(stated.HEADS)
+    if not (1 <= tp <= MOST and 1 <= heads <= MOST):
+        return
+    scope = Scope(run=when) if when else Scope()
+    yield _fact(expected.HEADS_EACH, heads / tp, scope=scope, note=f"{heads:.0f}")
+    sequence, microbatch = evidence.value(stated.SEQUENCE, DEFAULT_SEQUENCE), evidence.value(stated.MICROBATCH, 1.0)
+    if 1 <= sequence <= MOST and 1 <= microbatch <= MOST:
+        each = score_matrix_bytes(sequence, microbatch, int(heads), tp)
+        yield _fact(expected.SCORES_EACH, each, scope=scope, note=f"{sequence:.0f} tokens, microbatch {microbatch:.0f}")
+
+
 def _training(evidence: Evidence, model: Model, when: str | None) -> Iterator[Item]:
     scope = Scope(run=when) if when else Scope()
     tp = evidence.value(fabric.TP_SIZE, run=when) if when else _now(evidence, fabric.TP_SIZE)
@@ -112,9 +128,6 @@ def _training(evidence: Evidence, model: Model, when: str | None) -> Iterator[It
     yield _fact(expected.GATHERED_LAYER, 2 * 2.0 * model.layer_params() / tp, scope=scope, note="two layers, prefetch")
     activations = layer_activation_bytes(sequence, microbatch, model.hidden, tp, parallel)
     yield _fact(expected.LAYER_ACTIVATIONS, activations, scope=scope, note=f"{sequence:.0f} tokens")
-    each = score_matrix_bytes(sequence, microbatch, model.heads, tp)
-    yield _fact(expected.SCORES_EACH, each, scope=scope, note=f"{sequence:.0f} tokens, microbatch {microbatch:.0f}")
-    yield _fact(expected.HEADS_EACH, model.heads / tp, scope=scope, note=f"{model.heads}")
     yield _fact(expected.LAYER_SCORES, score_bytes(sequence, microbatch, model.heads, tp), scope=scope)
     if all(n == n for n in counts):
         layout = _layout(evidence, int(tp), int(pp), int(dp), int(microbatch), parallel)

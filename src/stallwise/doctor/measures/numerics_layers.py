@@ -47,20 +47,24 @@ def _fp8(table: Table) -> Iterator[Item]:
     c = table.columns
     over = c["amax"] / c["calibrated"]
     saturated = np.nan_to_num(c["saturated"], nan=0.0)
-    if not np.isfinite(c["saturated"]).any():
+    counted = bool(np.isfinite(c["saturated"]).any())
+    if not counted:
         saturated = np.where(over > 1.5, 1.0, 0.0) * CLIPS * 2  # only ranges are known
     hit = saturated > CLIPS
     if not hit.any():
         yield Fact(n.FP8_LAYERS_HIT, 0.0, table.source)
         return
-    worst = int(np.argmax(np.where(np.isfinite(c["error"]), c["error"], 0.0) + saturated))
+    worst = int(
+        np.argmax(np.where(np.isfinite(c["error"]), c["error"], 0.0) + (saturated if counted else np.nan_to_num(over)))
+    )
     layer = str(c["layer"][worst])
     mine = np.array([str(v) == layer for v in c["layer"]])
     contexts = np.sort(c["x"][mine & hit & np.isfinite(c["x"])])
     needed = float(np.nanmax(c["amax"][mine]))
     source = Source(table.source.file, f"layer {layer}")
     yield Fact(n.FP8_LAYER, layer, source)
-    yield Fact(n.FP8_SATURATED, float(saturated[worst]), source)
+    if counted:
+        yield Fact(n.FP8_SATURATED, float(saturated[worst]), source)
     yield Fact(n.FP8_LAYERS_HIT, float(len({str(v) for v in c["layer"][hit]})), source)
     yield Fact(n.FP8_NEEDED_AMAX, needed, source)
     if np.isfinite(over[worst]):

@@ -72,7 +72,8 @@ def _times(ranks: NDArray[Any], seconds: NDArray[Any], source: Source) -> Iterat
     yield Fact(fabric.SCALING_JUMP, measured / verdict.expected_s, source)
     yield Fact(fabric.SCALING_EXCESS, measured - verdict.expected_s, source)
     listed = ", ".join(f"{show(s, Unit.SECOND)} at {n}" for n, s in points)
-    yield Fact(fabric.SCALING_BEFORE, f"{listed}; the trend gives {show(verdict.expected_s, Unit.SECOND)}", source)
+    yield Fact(fabric.SCALING_BEFORE, f"{listed}; the trend gives {show(verdict.expected_s, Unit.SECOND)}; "
+                                       f"{verdict.ratio:.3g}x the time at {verdict.below}", source)  # fmt: skip
     if verdict.latency_possible:
         advice = (
             f"a tree: its steps grow with log2 of the ranks; a ring of {verdict.above} takes {2 * (verdict.above - 1)}"

@@ -248,7 +248,7 @@ def _changes(
         and kv_room(d.changed(tp=d.tp // 2, ep=1)).fits
     ):
         yield (
-            "pools", f"Separate prefill and decode on the same GPUs, {d.tp // 2} each", "KV moves over the network",
+            "pools", f"Separate prefill and decode (disaggregation) on the same GPUs, {d.tp // 2} each", "KV moves over the network",
             replace(point, deployment=d.changed(tp=d.tp // 2, ep=1), prefill_workers=1), "",
         )  # fmt: skip
     yield (

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from stallwise.evidence.catalog import run, stated
+from stallwise.evidence.catalog import autotune, run, stated
 from stallwise.evidence.fact import WHOLE, Fact, Scope, Source
 from stallwise.evidence.quantity import Quantity
 from stallwise.evidence.reading import Cell, Rows
@@ -97,6 +97,8 @@ def _libraries(rows: Rows, file: str, written: bool) -> Iterator[Fact]:
     yield from _sides(rows, last, source)
     if times and times[last] > 0 and times[best] > 0 and _is_fused(rows.cells[names][last]):
         yield Fact(stated.CUSTOM_SPEEDUP, times[best] / times[last], source)
+        yield Fact(autotune.BEST, times[last], source)
+        yield Fact(autotune.LIBRARY, times[best], source)
 
 
 def _columns(rows: Rows, file: str, written: bool) -> Iterator[Fact]:

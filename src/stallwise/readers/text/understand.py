@@ -15,6 +15,7 @@ from stallwise.readers.text.around import clause_after, scope_around
 from stallwise.readers.text.binding import bound
 from stallwise.readers.text.compared_rows import compared_facts
 from stallwise.readers.text.entries import by_word, entries
+from stallwise.readers.text.kernel_times import sides_in
 from stallwise.readers.text.name import Name, name
 from stallwise.readers.text.nouns import in_scope, time_scope, topic
 from stallwise.readers.text.nouns import named as named_in
@@ -28,7 +29,7 @@ from stallwise.readers.text.rows import (
     turned,
     twin_facts,
 )
-from stallwise.readers.text.scopes import BEFORE, EXPECTED, scope_of
+from stallwise.readers.text.scopes import BEFORE, EXPECTED, NOW, scope_of
 from stallwise.readers.text.slow_rank import slow_rank
 from stallwise.readers.text.value import LONGEST_WORDS, flag_in, in_si, number_in, plausible
 from stallwise.readers.text.words import classed, listed, word_table, words_of
@@ -37,6 +38,8 @@ from stallwise.units import Unit, readings_of
 LONGEST_SENTENCE = 80  # numbers: what has more is a dump, and its words are nobody's names
 MOST_LOST = 100  # numbers without a name that are kept: a proof looks for one that may refute it
 BILLION = "B"
+PERCENT = 0.01
+PIPELINE_WORDS = 2  # one of them alone may be of anything
 _SIZED = re.compile(r"^\s*(\d+)\s*[x×]\s*(\S.*)$")
 
 
@@ -76,7 +79,8 @@ def understand(shapes: Iterable[Shape], text: str, file: str, *, written: bool) 
         singles, records = alike_lines(singles)
         tables += records
     named, unnamed = _named(singles)
-    named += _of_a_kernel(named, unnamed, text) if written else []
+    named += [*_of_a_kernel(named, unnamed, text), *_of_a_pipeline(named, unnamed, text)] if written else []
+    both = sides_in(singles, text, file) if written else []
     single, repeated = _repeated(named, unnamed, singles, text)
     if any(next(contrast_facts(rows, file, written), None) is not None for rows in repeated):
         named = single
@@ -88,6 +92,8 @@ def understand(shapes: Iterable[Shape], text: str, file: str, *, written: bool) 
         others = (*twin_facts(rows, file, written), *contrast_facts(rows, file, written))
         found.facts += (f for f in others if f.quantity not in compared_quantities)
     found.facts += _facts(named, file, written)
+    stated_already = {f.quantity for f in found.facts}
+    found.facts += (f for f in both if f.quantity not in stated_already)
     if written and not any(f.quantity is stated.SLOW_RANK_RATIO for f in found.facts):
         found.facts += slow_rank(singles, file)
     if written:
@@ -148,6 +154,28 @@ def _of_a_kernel(named: list[_Named], unnamed: list[Reading], text: str) -> list
         if quantity not in known:
             scope = EXPECTED if hoped else ""
             found[quantity.name] = _Named(reading, Name(quantity, 1.0, scope, False, 0.5, True), float(value[0]))
+    return list(found.values())
+
+
+def _of_a_pipeline(named: list[_Named], unnamed: list[Reading], text: str) -> list[_Named]:
+    """Shares without a noun in a text on a pipeline: "theory 21.9%, measured 41%" are the bubble's, as is what idles."""
+    if len(listed("turns.toml", "pipelines") & set(words_of(text))) < PIPELINE_WORDS:
+        return []
+    known = {one.name.quantity for one in named}
+    found: dict[str, _Named] = {}
+    for reading in unnamed:
+        value = number_in(reading.value) if isinstance(reading.value, str) else (reading.value, reading.unit)
+        if value is None or isinstance(value[0], bool) or not any(u is Unit.SHARE for u, _ in readings_of(value[1])):
+            continue
+        own = [w for part in reading.path for w in words_of(part)]
+        scopes = {time_scope(reading) if reading.in_prose else "", *(scope_of((w,)) for w in own)}
+        idle = listed("turns.toml", "idles") & {*own, *words_of(clause_after(reading.after))[:2]}
+        if EXPECTED not in scopes and NOW not in scopes and not idle:
+            continue
+        quantity = stated.BUBBLE_EXPECTED if EXPECTED in scopes else stated.BUBBLE
+        if quantity not in known:
+            share = Name(quantity, PERCENT, "", False, 0.5, True)
+            found.setdefault(quantity.name, _Named(reading, share, float(value[0]) * PERCENT))
     return list(found.values())
 
 

@@ -57,6 +57,8 @@ _TERMINATOR = re.compile(
     re.IGNORECASE,
 )
 _COMMA = re.compile(r",\s{0,8}(?:(?:and|or|nor)\s{1,8})?|\s{1,8}and\s{1,8}")
+_MEASURED = re.compile(r"\d\s?(?:%|[a-zµ]{1,3}(?:/[a-z]{1,6})?\b)?\s{0,2}(?:->|→|to|vs\.?|against)\s{0,2}\d")
+_PLACED = re.compile(r"\s{1,2}(?:at|with|on|under|for|in)\s")
 _VERB = re.compile(
     r"\b(?:is|are|was|were|has|have|had|does|do|did|gets?|got|becomes?|became|turns?|fails?|failed|doubles?|doubled|explodes?|goes|went|takes?|took|runs?|ran|shows?|drops?|fell|falls?|rises?|rose|"
     r"grows?|grew|hangs?|stays?|reads?|sees?|saw|keeps?|kept|jumps?|dies|died|crash\w*|loses?|lost|stops?|stopped|slow\w*|uses?|looks?)\b",
@@ -172,7 +174,10 @@ def _scope(trigger: _Trigger, text: str, match: re.Match[str], start: int, end: 
     begin = max([start, *ends])
     for comma in _COMMA.finditer(text, begin, match.start()):
         # "memory, CPU and network are fine" is one list; "nan is what fp16 gives, bf16 is fine" and "..., on H100 it is fine" are two.
-        if _VERB.search(text, begin, match.start()) or _OPENS_CLAUSE.match(text, comma.end()):
+        # "71% -> 54%, short ones ok" and "OOM at TP 4, ok at TP 8" are two: a measured number, or a place of its own.
+        measured = _MEASURED.search(text, begin, comma.start()) and not _conditions().search(text, begin, comma.start())
+        elsewhere = not text[comma.end() : match.start()].strip() and _PLACED.match(text, match.end())
+        if measured or elsewhere or _VERB.search(text, begin, match.start()) or _OPENS_CLAUSE.match(text, comma.end()):
             begin = comma.end()
     return begin, after if trigger.scope == "clause" else match.end()
 
