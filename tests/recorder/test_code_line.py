@@ -74,3 +74,26 @@ def test_work_beside_the_stages_is_a_line_too(tmp_path: Path) -> None:
     found = first_finding(BESIDE, tmp_path)
     assert found["cause"] == "host-work-unattributed"
     assert found["code_line"]["line"] == line_of(BESIDE), found["code_line"]
+
+
+LEAK = """
+import torch
+torch.set_num_threads(1)
+model = torch.nn.Sequential(torch.nn.Linear(256, 1024), torch.nn.ReLU(), torch.nn.Linear(1024, 10))
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+losses = []
+for step in range(400):
+    x, y = torch.randn(256, 256), torch.randint(0, 10, (256,))
+    loss = torch.nn.functional.cross_entropy(model(x), y)
+    optimizer.zero_grad(); loss.backward(); optimizer.step()
+    losses.append({kept} + loss)  # the line
+"""
+
+
+def test_memory_that_grows_is_a_leak_at_the_line_that_keeps_it(tmp_path: Path) -> None:
+    """The script is here, so its own line joins: what is kept holds the whole batch."""
+    script = LEAK.replace("{kept}", "x.repeat(4, 1).sum(1).mean() * 0 + (x.repeat(4, 1) * loss).mean()")
+    found = first_finding(script, tmp_path)
+    assert found["cause"] == "memory-leak", found["headline"]
+    assert (found["code_line"]["file"], found["code_line"]["line"]) == ("train.py", line_of(script))
+    assert "MB a step" in " ".join(reason["text"] for reason in found["because"])

@@ -81,10 +81,11 @@ def line_in(tables: Sequence[Table], category: Category) -> CodeLine | None:
 
 def _named(finding: Finding, line: CodeLine, source: Source) -> Finding:
     what = "the wait" if finding.category is Category.INPUT_WAIT else "this time"
-    says = f"{line} holds {percent(line.share)} of {what} ({line.samples} of {line.of} stack samples)"
+    part = percent(line.samples / line.of)
+    says = f"{line} holds {part} of {what} ({line.samples} of {line.of} stack samples)"
     headline, fixes = finding.headline, finding.fixes
     if line.place not in headline:
-        headline = f"{headline.removesuffix('.')}, {percent(line.share)} of it in {line}."
+        headline = f"{headline.removesuffix('.')}, {part} of it in {line}."
     if fixes and all(line.place not in fix.action for fix in fixes):
         fixes = (replace(fixes[0], action=f"{fixes[0].action}; the line is {line.place}"), *fixes[1:])
     return replace(

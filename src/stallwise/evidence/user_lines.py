@@ -41,7 +41,7 @@ class CodeLine:
     file: str
     line: int
     function: str
-    share: float
+    share: float | None  # None where the source says so and nothing was sampled
     samples: int = 0  # that stood there
     of: int = 0  # samples in all
 

@@ -27,7 +27,7 @@ from stallwise.doctor.findings.failure import Failure
 from stallwise.doctor.findings.finding import Finding, Fix, Reason
 from stallwise.doctor.findings.rule import rule
 from stallwise.evidence.capture import MEMORY_SNAPSHOT, PY_SPY, TRAIN_LOG
-from stallwise.evidence.catalog import change, run
+from stallwise.evidence.catalog import change, job, run
 from stallwise.evidence.catalog import memory as m
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.quantity import Quantity
@@ -35,6 +35,9 @@ from stallwise.units import Unit, show
 
 GROWN = 1.25  # times the start: caches and warm-up add less
 NOTICEABLE_BYTES = 3e8
+# Of a process that was measured from inside: no other process is in the number, and growth that levels off is none. The C library takes
+# memory for a thread in arenas of 64 MiB, so two of them are no leak yet.
+MEASURED_BYTES = 128 * 2**20
 POINTS = 6
 
 
@@ -52,19 +55,22 @@ def memory_leak(evidence: Evidence) -> Finding | None:
     if not (device or host or objects):
         return None
     on_host = host and not device
+    recorded = evidence.get(job.RECORDED_STEPS) is not None
     killed = bool(f.get(m.HOST_KILLED))
     because: list[Reason] = []
     for quantity, word in ((change.GPU_MEMORY_GROWTH, "GPU memory"), (change.HOST_MEMORY_GROWTH, "host memory"),
                            (change.OBJECT_GROWTH, "live objects")):  # fmt: skip
         fact = evidence.get(quantity)
-        if fact is not None and (fact.quantity.unit is not Unit.BYTE or fact.number > NOTICEABLE_BYTES):
+        if fact is not None and (fact.quantity.unit is not Unit.BYTE or fact.number > MEASURED_BYTES):
             size = f"x{fact.number:.1f}" if fact.quantity.unit is not Unit.BYTE else show(fact.number, Unit.BYTE)
-            because.append(Reason.of(f"{word} gained {size} over the log and still rises", fact))
+            because.append(Reason.of(f"{word} gained {size} {_over(evidence, quantity)} and still rises", fact))
     if killed:
         because.append(f.reason("the kernel killed a process for lack of host memory", m.HOST_KILLED))
     return Finding(
         headline=f"memory leaks on the {'host' if on_host else 'GPU' if device else 'host'}: it grows without end",
-        confidence=0.9 if (device or host) else 0.75,
+        confidence=0.9
+        if device or (host and not recorded)
+        else 0.75,  # a cache that fills for minutes looks the same in a short record
         because=tuple(because),
         fixes=_host_fixes(evidence) if on_host else _device_fixes(),
         avoid="Do not empty the cache each step: what leaks is alive.",
@@ -74,13 +80,25 @@ def memory_leak(evidence: Evidence) -> Finding | None:
     )
 
 
+def _over(evidence: Evidence, quantity: Quantity) -> str:
+    """How long it grew, and by how much a step, where the series tells."""
+    of = {change.GPU_MEMORY_GROWTH: run.GPU_MEMORY, change.HOST_MEMORY_GROWTH: run.HOST_MEMORY}.get(quantity)
+    series = next(iter(evidence.series(of)), None) if of is not None else None
+    gained = evidence.value(quantity)
+    if series is None or series.over != "step" or len(series.x) < POINTS or not series.x[-1] > series.x[0]:
+        return "over the log"
+    steps = float(series.x[-1] - series.x[0])
+    return f"over {steps:.0f} steps ({show(gained / steps, Unit.BYTE)} a step)"
+
+
 def _enough(evidence: Evidence) -> bool:
     series = [s for q in (run.GPU_MEMORY, run.HOST_MEMORY, run.GRAPH_NODES) for s in evidence.series(q)]
     return not series or max(len(s.x) for s in series) >= POINTS
 
 
 def _growth(evidence: Evidence, gained: Quantity, factor: Quantity) -> bool:
-    return evidence.value(gained, 0.0) > NOTICEABLE_BYTES and evidence.value(factor, GROWN) >= GROWN
+    least = MEASURED_BYTES if evidence.get(job.RECORDED_STEPS) is not None else NOTICEABLE_BYTES
+    return evidence.value(gained, 0.0) > least and evidence.value(factor, GROWN) >= GROWN
 
 
 def _device_fixes() -> tuple[Fix, ...]:
@@ -92,6 +110,8 @@ def _device_fixes() -> tuple[Fix, ...]:
 
 def _host_fixes(evidence: Evidence) -> tuple[Fix, ...]:
     workers = evidence.value(run.LOADER_WORKERS, 0.0)
+    if not workers and evidence.get(job.RECORDED_STEPS) is not None:  # the loop's own process holds it
+        return (*_device_fixes(), Fix("bound what caches samples or results"))
     first = Fix("hold annotations in numpy or Arrow arrays instead of lists of Python objects",
                 worth=f"{workers:.0f} workers stop copying them" if workers else "workers stop copying them")  # fmt: skip
     return (first, Fix("fewer workers, or persistent_workers=False", cost="slower epochs"),

@@ -33,6 +33,7 @@ OPERATIONS = {
 PROCESS = re.compile(r"\.pid-(\d+)\.jsonl$")
 FEWEST_UNTRACED = 5  # steps: fewer give no median worth the name
 FEWEST_SAMPLES = 20
+MEMORY_OF = {"host_memory_bytes": run.HOST_MEMORY, "gpu_memory_bytes": run.GPU_MEMORY}
 REPLAY = "replay"
 NOTHING_REPEATS = "no step was found: nothing in this program repeats that the recorder knows"
 MOST_OF = 0.6  # of the samples that one line holds, itself or what it called
@@ -91,6 +92,11 @@ def read(artifact: Artifact) -> Iterator[Item]:
     for name in record.spans_elsewhere():
         elsewhere = np.array([spans.get(name, 0.0) for spans in record.elsewhere_s])
         yield Series(stages.USER_SPAN, x, elsewhere, source, replace(scope, group=f"{name} (other threads)"))
+    for name, quantity in MEMORY_OF.items():
+        known = [(n, g[name]) for n, g in zip(record.step, record.gauges, strict=True) if name in g]
+        if known:
+            at_step, values = (np.array(column, dtype=np.float64) for column in zip(*known, strict=True))
+            yield Series(quantity, at_step, values, source, scope)
     for name in record.gauges_of_the_user():
         known = [(n, g[name]) for n, g in zip(record.step, record.gauges, strict=True) if name in g]
         at_step, values = (np.array(column, dtype=np.float64) for column in zip(*known, strict=True))

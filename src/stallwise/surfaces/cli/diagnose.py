@@ -96,6 +96,7 @@ def command(
     from stallwise.doctor.examine import diagnose
     from stallwise.doctor.findings.threshold import threshold
     from stallwise.doctor.stating import split_words
+    from stallwise.evidence.catalog import job
     from stallwise.evidence.limits import FILE_S, MOST_FILES, Limits
     from stallwise.surfaces.cli._asked import asker
     from stallwise.units import Unit, parse
@@ -113,6 +114,10 @@ def command(
         *places, facts=words, answers=answers, ask=put, engine=engine, workers=workers, cache=not no_cache,
         live_s=parse(live, Unit.SECOND), limits=limits,
     )  # fmt: skip
+    if diagnosis.evidence.get(job.SCRIPT) is not None:
+        from stallwise.surfaces.remarks import with_remarks
+
+        diagnosis = with_remarks(diagnosis)
     if share:
         from stallwise.render.redact import shareable
 

@@ -68,8 +68,9 @@ def say(where: str, as_json: bool, command_line: str = "") -> None:
         from stallwise.surfaces.cli._output import Output
         from stallwise.surfaces.cli._remembered import remembered
         from stallwise.surfaces.cli._report_file import show_diagnosis
+        from stallwise.surfaces.remarks import with_remarks
 
-        diagnosis = diagnose(where)
+        diagnosis = with_remarks(diagnose(where))
         if not as_json:
             click.echo("")
         show_diagnosis(diagnosis, Output(as_json=as_json))
