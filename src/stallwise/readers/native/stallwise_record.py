@@ -92,15 +92,7 @@ def read(artifact: Artifact) -> Iterator[Item]:
     for name in record.spans_elsewhere():
         elsewhere = np.array([spans.get(name, 0.0) for spans in record.elsewhere_s])
         yield Series(stages.USER_SPAN, x, elsewhere, source, replace(scope, group=f"{name} (other threads)"))
-    for name, quantity in MEMORY_OF.items():
-        known = [(n, g[name]) for n, g in zip(record.step, record.gauges, strict=True) if name in g]
-        if known:
-            at_step, values = (np.array(column, dtype=np.float64) for column in zip(*known, strict=True))
-            yield Series(quantity, at_step, values, source, scope)
-    for name in record.gauges_of_the_user():
-        known = [(n, g[name]) for n, g in zip(record.step, record.gauges, strict=True) if name in g]
-        at_step, values = (np.array(column, dtype=np.float64) for column in zip(*known, strict=True))
-        yield Series(stages.USER_GAUGE, at_step, values, source, replace(scope, group=name))
+    yield from _recorded_numbers(record, source, scope)
     yield Fact(stages.ENDED, ended, source, scope)
     yield Fact(stages.LAST_STEP, last_step, source, scope)
     for step, _, silence_s, text in record.stacks:
@@ -120,6 +112,15 @@ def _operations(record: RankRecord, file: str) -> Table:
     table = of_step_parts(file, ranks, steps, list(known), seconds, hosts)
     table.meta["works"] = [int(OPERATIONS[name]) for name in known]
     return table
+
+
+def _recorded_numbers(record: RankRecord, source: Source, scope: Scope) -> Iterator[Series]:
+    """Bytes of memory, and what the user recorded."""
+    for name, quantity in MEMORY_OF.items():
+        if record.has_gauge(name):
+            yield Series(quantity, *record.gauge(name), source, scope)
+    for name in record.gauges_of_the_user():
+        yield Series(stages.USER_GAUGE, *record.gauge(name), source, replace(scope, group=name))
 
 
 def _process(name: str) -> str | None:

@@ -173,7 +173,17 @@ class RankRecord:
 
     def gauges_of_the_user(self) -> list[str]:
         """Numbers that the user recorded; the recorder's own are bytes of memory."""
-        return sorted({name for gauges in self.gauges for name in gauges} - OWN_GAUGES)
+        return sorted({name for values in self.gauges for name in values} - OWN_GAUGES)
+
+    def has_gauge(self, name: str) -> bool:
+        """Whether any step recorded this number."""
+        return any(name in values for values in self.gauges)
+
+    def gauge(self, name: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Steps at which a number was recorded, and its values."""
+        known = [(n, values[name]) for n, values in zip(self.step, self.gauges, strict=True) if name in values]
+        at_step, recorded = zip(*known, strict=True)
+        return np.array(at_step, dtype=np.float64), np.array(recorded, dtype=np.float64)
 
     def side(self) -> NDArray[np.float64]:
         """What no stage covers, with the parts of side work that have names: the rest of a step on the same clock."""
