@@ -89,6 +89,12 @@ def test_a_rate_is_a_load() -> None:
     row = {**MACHINE, "row_id": "a", "load": "poisson", "tpot_ms": "40", "ttft_ms": "200"}
     slow, fast = (inference.validate([{**row, "request_rate": rate}], 0)[0].predicted for rate in ("4", "40"))
     assert slow is not None and fast is not None and 0 < slow < fast
+    beyond = {s.metric: s for s in inference.validate([{**row, "request_rate": "4000"}], 0)}
+    assert (
+        beyond["tpot_s"].predicted
+        and beyond["ttft_s"].predicted is None
+        and "length of the test" in beyond["ttft_s"].note
+    )
 
 
 def test_the_name_of_a_checkpoint_says_its_format() -> None:

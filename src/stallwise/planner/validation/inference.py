@@ -25,6 +25,8 @@ from stallwise.progress import shown
 
 KIND = "inference"
 MAX_SEQUENCES = 2048.0  # TensorRT-LLM's default cap, which its saturated tables use
+ABOVE_CAPACITY = "the rate is above what this service takes: its first token measures the length of the test"
+FULL_SHARE = 0.999  # of the requests that fit
 EMPTIEST, HALVINGS = 1e-3, 40  # of the search for how many are inside at a rate
 INSIDE_SHARE, WIDE_SHARE = 0.8, 0.9  # of the intervals that are scored
 MEASURED = ("tpot_ms", "ttft_ms", "metric_output_tok_s_total")
@@ -105,7 +107,8 @@ class Predicted:
 def _one(row_id: str, source: str, predicted: Predicted, metric: str, value: float) -> Scored:
     name, guess = predicted.prefix + metric, predicted.answers.get(metric)
     if guess is None:
-        return Scored(row_id, source, name, value, note="the load is not stated")
+        why = ABOVE_CAPACITY if ABOVE_CAPACITY in predicted.assumed else "the load is not stated"
+        return Scored(row_id, source, name, value, note=why)
     (low, high), wide = (
         guess.interval(share, spread(SPREADS[metric], share, stated=predicted.all_stated, pools=predicted.pools))
         for share in (INSIDE_SHARE, WIDE_SHARE)
@@ -142,7 +145,11 @@ def _aggregated(row: Row) -> Predicted:
     if run.rate_per_s:
         inside = _inside_at(engine, run, run.rate_per_s / run.replicas, most)
         at = operating(engine, Load(run.isl, run.osl, inside, OPEN, max_seqs=cap))
-        return Predicted(_answers(at, run.replicas), prefix, all_stated, assumed=(*run.assumed, *at.assumed))
+        found, assumed = _answers(at, run.replicas), (*run.assumed, *at.assumed)
+        if inside >= FULL_SHARE * most:  # the queue grows as long as the test lasts, and so does the first token
+            found.pop("ttft_s")
+            assumed = (ABOVE_CAPACITY, *assumed)
+        return Predicted(found, prefix, all_stated, assumed=assumed)
     if run.concurrency is None:  # everything queued: as many as fit, none of them in a first wave
         rate = operating(engine, Load(run.isl, run.osl, most, OPEN)).output_token_per_s * run.replicas
         return Predicted({"output_token_per_s": single(rate)}, prefix, all_stated, assumed=run.assumed)
