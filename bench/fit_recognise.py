@@ -34,6 +34,7 @@ from stallwise.evidence.bag import DENIED, MANNER
 
 FOLDS = 10
 RIDGE = 1.0  # of 0.5 to 4 the least out-of-fold log loss
+HEALTHY_RIDGE = 0.5  # of 0.5 to 5 the best at telling healthy from troubled texts of another author
 TWO_PROJECTS = 2  # that must use a word
 FARTHEST = 7.0  # log odds: beyond, one answer in a thousand, nothing can be counted
 LEAN = 2.0  # cases that a clue borrows from others of its word
@@ -113,11 +114,11 @@ def read(rows: list[dict[str, Any]]) -> Cases:
     return Cases(rows, causes, words, idf, x, manner, right, fold, weight)
 
 
-def ridge(kernel: Floats, y: Floats, weight: Floats) -> tuple[Floats, Floats]:
+def ridge(kernel: Floats, y: Floats, weight: Floats, damping: float = RIDGE) -> tuple[Floats, Floats]:
     """Weights by case and cause, and the mean of each cause; solved in the space of cases, which are fewer than words."""
     mean = y.mean(axis=0)
     damped = kernel.copy()
-    damped[np.diag_indices(len(y))] += RIDGE / weight
+    damped[np.diag_indices(len(y))] += damping / weight
     return np.linalg.solve(damped, y - mean), mean
 
 
@@ -310,8 +311,9 @@ def is_healthy(cases: Cases) -> NDArray[np.bool_]:
 
 def calmed(cases: Cases, chances: Floats) -> Floats:
     """As the ranking does: of a calm text only so much is left to the causes."""
-    calm, found = is_healthy(cases), chances.copy()
-    found[calm, :-1] *= healthy_counts(cases)["healthy_trouble"]
+    calm, found, counts = is_healthy(cases), chances.copy(), healthy_counts(cases)
+    odds = counts["trouble_offset"] + counts["trouble_slope"] * CALM[0][calm]
+    found[calm, :-1] *= (1.0 / (1.0 + np.exp(-odds)))[:, None]
     found[:, -1] = 1.0 - found[:, :-1].sum(axis=1)
     return found
 
@@ -322,15 +324,15 @@ STAY_LOUD = 0.9  # of the complaints that somebody typed: the price of silence w
 
 
 def healthy_counts(cases: Cases) -> dict[str, float]:
-    """From which share of calm on a text makes no verdict by its words alone, and how often such a text has trouble all the same."""
+    """From which share of calm on a text makes no verdict by its words alone; how often such a text has trouble all the same,
+    by how calm it is (a logistic curve)."""
     calm = CALM[0]
     typed = np.array([r["kind"] in ("wording", "question") for r in cases.rows])
     fine = cases.right[:, -1]
     cut = float(np.quantile(calm[typed & ~fine], STAY_LOUD))
-    return {
-        "healthy_from": round(cut, 4),
-        "healthy_trouble": round(float((~fine)[(cases.weight > 0) & (calm >= cut)].mean()), 4),
-    }
+    mine = (cases.weight > 0) & (calm >= cut)
+    offset, slope = logistic(np.stack([np.ones(int(mine.sum())), calm[mine]], axis=1), (~fine[mine]).astype(float))
+    return {"healthy_from": round(cut, 4), "trouble_offset": round(offset, 4), "trouble_slope": round(slope, 4)}
 
 
 NAMES = (
@@ -415,7 +417,7 @@ def out_of_fold(cases: Cases, *, pages: bool = True, family: bool = True) -> tup
         alpha, mean = ridge(kernel[np.ix_(kept, kept)], y[kept], cases.weight[kept])
         text[held] = kernel[np.ix_(held, kept)] @ alpha + mean
         clues[held] = clue_scores(cases, clue_tables(cases, rest)[0], held)
-        alpha, mean = ridge(manner[np.ix_(kept, kept)], *untroubled(cases, kept))
+        alpha, mean = ridge(manner[np.ix_(kept, kept)], *untroubled(cases, kept), HEALTHY_RIDGE)
         calm[held] = (manner[np.ix_(held, kept)] @ alpha + mean)[:, 0]
         print(f"\rfold {f + 1} of {FOLDS}", end="", flush=True)
     print()
@@ -444,11 +446,16 @@ def platt(cases: Cases, chances: Floats) -> tuple[float, ...]:
     top, right = first_of(cases, chances, rows)
     odds = np.log(top / (1.0 - top)).clip(-FARTHEST, FARTHEST)
     x = np.stack([np.ones_like(odds), odds, odds * odds], axis=1)
-    found = np.array([0.0, 0.5, 0.0])
+    return logistic(x, right)
+
+
+def logistic(x: Floats, right: NDArray[Any]) -> tuple[float, ...]:
+    """Weights that make a sum the log odds of being right (Newton)."""
+    found = np.zeros(x.shape[1])
     for _ in range(MOST_STEPS):
         p = 1.0 / (1.0 + np.exp(-x @ found))
-        step = np.linalg.solve((x * (p * (1.0 - p))[:, None]).T @ x + 1e-3 * np.eye(3), x.T @ (right - p))
-        found = found + step * min(1.0, 0.5 / float(np.abs(step).max()))
+        step = np.linalg.solve((x * (p * (1.0 - p))[:, None]).T @ x + 1e-3 * np.eye(len(found)), x.T @ (right - p))
+        found = found + step * min(1.0, 0.5 / max(float(np.abs(step).max()), 1e-9))
     return tuple(map(float, found))
 
 
@@ -531,7 +538,9 @@ def compiled(cases: Cases, final: Floats, kept: NDArray[np.bool_]) -> tuple[Floa
     weights -= weights.mean(axis=1, keepdims=True)  # what a word adds to every cause alike changes nothing
     bias = of["text"] * mean + of["family"] * (mean @ same)
     bias[-1] += of["else"]
-    alpha, level = ridge(cases.manner[kept] @ cases.manner[kept].T, *untroubled(cases, np.flatnonzero(kept)))
+    alpha, level = ridge(
+        cases.manner[kept] @ cases.manner[kept].T, *untroubled(cases, np.flatnonzero(kept)), HEALTHY_RIDGE
+    )
     return np.hstack([weights, cases.manner[kept].T @ alpha]), np.append(bias, level), of
 
 
@@ -593,7 +602,8 @@ def empty() -> None:
     (OUT / "words.txt").write_text("nothing", encoding="utf-8")
     meta = {
         "cases": 0, "causes": causes, "scale": [1.0] * len(causes), "bias": [0.0] * len(causes), "idf": [1.0], "idf_of": "0",
-        "clues": {}, "rule": 1.0, "else_words": 0.0, "else_quiet": 0.0, "curve": [0.0, 1.0], "threshold": 0.9, "provers": {},
+        "clues": {}, "rule": 1.0, "else_words": 0.0, "else_quiet": 0.0,
+        "healthy_from": 9.0, "trouble_offset": 0.0, "trouble_slope": 0.0, "curve": [0.0, 1.0], "threshold": 0.9, "provers": {},
         "answers": {word: [0.7, 0.2] for word in get_args(Strength)},
     }  # fmt: skip
     (OUT / "model.json").write_text(json.dumps(meta), encoding="utf-8")

@@ -133,6 +133,9 @@ def _worded(evidence: Evidence, proved: Proved, complaints: Sequence[Complaint])
     ended = own_error(ended_in(evidence)) or says_all(evidence)
     if ended and not proved.findings and not any(c.by_person for c in complaints):
         return False  # the program says itself what ended it, and words around it are its source code
+    logs = {t.source.file for t in evidence.table("kernel.log")}
+    if evidence.inputs and logs.issuperset(evidence.inputs) and not proved.findings and not complaints:
+        return False  # what a kernel prints of disks and services tells nothing of a job
     stated_ = INPUT in evidence.formats  # by somebody, who has a reason to
     faults = any(e.role in (Role.ROOT, Role.CASCADE) for e in evidence.events)  # settings and advice are no trouble
     return bool(evidence.stems or faults or complaints or proved.findings or stated_)

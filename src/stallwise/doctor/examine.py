@@ -27,6 +27,7 @@ from stallwise.doctor.measures import measure_evidence
 from stallwise.doctor.next_step import not_just_done, of_its_kind, relevant_first
 from stallwise.doctor.presence import presence_in
 from stallwise.doctor.prove import prove
+from stallwise.doctor.self_check import self_checked
 from stallwise.doctor.stating import state
 from stallwise.doctor.subject import subject_of
 from stallwise.doctor.symptoms import complaints
@@ -122,7 +123,7 @@ def examine(evidence: Evidence, put: Collection[str] = (), curve: tuple[float, .
         with_code_line(replace(f, owner=owner.get(f.cause, "")), evidence) for f in (*argued, *proved.of_kernels)
     )
     asks = relevant_first(of_its_kind(not_just_done(found.next, evidence), evidence), (c.symptom for c in stated))
-    return fitting(
+    answered = fitting(
         Diagnosis(
             subject=subject_of(evidence),
             state=found.verdict.state,
@@ -147,6 +148,7 @@ def examine(evidence: Evidence, put: Collection[str] = (), curve: tuple[float, .
             questions=_questions(evidence, found, put, complained=bool(stated)),
         )
     )
+    return self_checked(answered)
 
 
 def _with_rivals(findings: tuple[Finding, ...], evidence: Evidence) -> tuple[Finding, ...]:

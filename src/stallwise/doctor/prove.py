@@ -12,6 +12,7 @@ from stallwise.doctor.kernels import kernels_answer, rank_kernels
 from stallwise.doctor.named_by_user import with_names_of_the_user
 from stallwise.doctor.rank import rank
 from stallwise.doctor.recognise.model import model
+from stallwise.doctor.self_check import without_excluded
 from stallwise.doctor.thresholds import past_threshold
 from stallwise.doctor.timed_stages import stage_owners
 from stallwise.evidence.evidence import Evidence
@@ -70,6 +71,7 @@ def prove(evidence: Evidence, rules: tuple[Rule, ...], verdicts: Sequence[Findin
     ledger = with_names_of_the_user(run_ledger(evidence), evidence)
     found = [v for v in verdicts if isinstance(v, Finding)]
     found += stage_owners(evidence, rules, found, ledger)
+    found = without_excluded(found, rules, evidence)
     if evidence.table(TRIED):
         from stallwise.doctor.measured import join
 

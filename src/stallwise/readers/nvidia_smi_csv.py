@@ -61,7 +61,7 @@ def read(artifact: Artifact) -> Iterator[Item]:
         broken += 0 if spaced else len(cut) - len(fitting)
         if fitting:
             columns = list(zip(*(cut[n] for n in fitting), strict=True))
-            _take(header, columns, ids, samples, [row_numbers[n] + 1 for n in fitting])
+            take(header, columns, ids, samples, [row_numbers[n] + 1 for n in fitting])
     yield from samples.items()
     if broken:
         yield Note(f"{broken} lines do not fit the header and were left out", Source(artifact.name), lost=True)
@@ -95,7 +95,7 @@ def _cells(line: str) -> list[str]:
     return cells_in(line) if '"' in line else line.split(",")
 
 
-def _take(
+def take(
     header: Header, cells: Sequence[Sequence[str]], ids: dict[str, int], samples: GpuSamples, lines: Sequence[int]
 ) -> None:
     """Rows under one header, column by column."""

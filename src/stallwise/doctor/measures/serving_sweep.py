@@ -20,7 +20,7 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
     points = sorted((load, scope) for scope in _runs(evidence) if (load := _load(evidence, scope)) is not None)
     if len(points) < 2:
         yield from _then_and_now(evidence)
-    if len(points) < 2 or points[-1][0] < MORE_LOAD * points[0][0]:
+    if len(points) < 2 or points[0][0] <= 0.0 or points[-1][0] < MORE_LOAD * points[0][0]:
         return
     low, high = points[0][1], points[-1][1]
     source = (
@@ -53,17 +53,20 @@ def _then_and_now(evidence: Evidence) -> Iterator[Item]:
     if tpot is None and speed is not None and speed[1].number > 0:
         slower = speed[0].number / speed[1].number
     else:
-        slower = tpot[1].number / tpot[0].number if tpot else float("nan")
+        slower = tpot[1].number / tpot[0].number if tpot and tpot[0].number > 0.0 else float("nan")
     loads = (
         _pair(evidence, q)
         for q in (serving.OFFERED_RATE, serving.CONCURRENCY, serving.ACHIEVED_RATE, serving.RUNNING, serving.WAITING)
     )
-    load = next((after.number / before.number for before, after in filter(None, loads)), float("nan"))
+    load = next(
+        (after.number / before.number for before, after in filter(None, loads) if before.number > 0.0), float("nan")
+    )
     if not load >= MORE_LOAD or ttft is None:
         return
     source = ttft[1].source
     yield Fact(serving.LOAD_GROWTH, load, source)
-    yield Fact(serving.TTFT_GROWTH, ttft[1].number / ttft[0].number, source)
+    if ttft[0].number > 0.0:
+        yield Fact(serving.TTFT_GROWTH, ttft[1].number / ttft[0].number, source)
     if slower == slower:
         yield Fact(serving.TPOT_GROWTH, slower, source)
 

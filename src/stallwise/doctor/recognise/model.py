@@ -73,7 +73,8 @@ class Model:
     else_words: float  # "something else" grows with the logarithm of the number of words,
     else_quiet: float  # and where nobody complains
     healthy_from: float  # from this share of calm on words alone make no verdict,
-    healthy_trouble: float  # for of such texts only so many have any trouble
+    trouble_offset: float  # for the calmer such a text is,
+    trouble_slope: float  # the fewer of them have any trouble
     curve: tuple[float, ...]  # offset, slope and bend of the first answer's log odds: makes its probability a frequency
     threshold: float  # of `set_costs`: what the 90% set is cut at
     answers: Mapping[str, tuple[float, float]]  # by word of a clue: P(holds | cause), P(holds | another)
@@ -114,6 +115,10 @@ class Model:
         known = [w for w in words if w.removeprefix(DENIED) in self.words]
         of_healthy = (self._row(word)[-1] * share for word, share in zip(known, self._shares(known), strict=True))
         return float(self.bias[-1]) + float(self.scale[-1]) * math.fsum(of_healthy)
+
+    def trouble(self, calm: float) -> float:
+        """How often a text that reads so healthy has trouble all the same."""
+        return 1.0 / (1.0 + math.exp(-(self.trouble_offset + self.trouble_slope * calm)))
 
     def _row(self, word: str) -> list[int]:
         row: list[int] = self.weights[self.words[word.removeprefix(DENIED)]].tolist()
@@ -184,4 +189,4 @@ def model() -> Model:
     )
 
 
-SCALARS = ("rule", "else_words", "else_quiet", "healthy_from", "healthy_trouble")
+SCALARS = ("rule", "else_words", "else_quiet", "healthy_from", "trouble_offset", "trouble_slope")

@@ -69,7 +69,7 @@ def recognise(
     shares = recalibrated(probabilities(scores), *known.curve)
     shares = recalibrated(shares, *curve) if curve is not None else shares
     if healthy:
-        troubles = [share * known.healthy_trouble for share in shares[:-1]]
+        troubles = [share * known.trouble(known.healthy(words)) for share in shares[:-1]]
         shares = [*troubles, 1.0 - math.fsum(troubles)]
     chances = dict(zip(known.causes, shares, strict=True))
     order = sorted(chances, key=lambda c: (-chances[c], c))
