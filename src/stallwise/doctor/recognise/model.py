@@ -72,8 +72,8 @@ class Model:
     rule: float  # weight of a rule's log odds
     else_words: float  # "something else" grows with the logarithm of the number of words,
     else_quiet: float  # and where nobody complains
-    healthy_from: float  # from this share of calm on words alone make no verdict,
-    trouble_offset: float  # for the calmer such a text is,
+    healthy_from: float  # from this share on words alone make no verdict,
+    trouble_offset: float  # for the healthier such a text reads,
     trouble_slope: float  # the fewer of them have any trouble
     curve: tuple[float, ...]  # offset, slope and bend of the first answer's log odds: makes its probability a frequency
     threshold: float  # of `set_costs`: what the 90% set is cut at
@@ -116,9 +116,9 @@ class Model:
         of_healthy = (self._row(word)[-1] * share for word, share in zip(known, self._shares(known), strict=True))
         return float(self.bias[-1]) + float(self.scale[-1]) * math.fsum(of_healthy)
 
-    def trouble(self, calm: float) -> float:
+    def trouble(self, healthy: float) -> float:
         """How often a text that reads so healthy has trouble all the same."""
-        return 1.0 / (1.0 + math.exp(-(self.trouble_offset + self.trouble_slope * calm)))
+        return 1.0 / (1.0 + math.exp(-(self.trouble_offset + self.trouble_slope * healthy)))
 
     def _row(self, word: str) -> list[int]:
         row: list[int] = self.weights[self.words[word.removeprefix(DENIED)]].tolist()
