@@ -98,7 +98,7 @@ def test_a_click_tells_the_facts_and_keys_go_on(browser: Any, report: Path) -> N
     facts = page.locator("#tl-facts")
     assert facts.locator("h3").inner_text().startswith("nvjet")
     words = facts.inner_text()
-    for word in ("lasts", "stream 7", "correlation", "operator", "account", "compute", "grid", "fixed"):
+    for word in ("lasts", "stream 7", "correlation", "operator", "category", "compute", "grid", "fixed"):
         assert word in words
     assert page.locator("#tl-hits").inner_text().startswith("1 of ")
     first = page.locator("#tl").get_attribute("data-selected")

@@ -171,6 +171,7 @@ class Table(Titled):
     bare: bool = False  # the terminal leaves out the headings
     inline: bool = False  # the terminal joins the first columns of all rows in one line
     folded: str = ""  # reports show it on demand, under these words
+    is_open: bool = False  # unless it is the first of several
     slug: str = ""  # its rows can be sorted on the page, under this name
 
     @property

@@ -85,14 +85,14 @@ def tables_block(diagnosis: Diagnosis) -> Group:
     """What took most, a table each; the first is open."""
     found = shown_tables(diagnosis)
     return Group(
-        tuple(_laid_out(what, table) for what, table in found.items()),
+        tuple(_laid_out(what, table, is_open=n == 0) for n, (what, table) in enumerate(found.items())),
         title="What took most",
         depth=Depth.PAGE,
         slug="top",
     )
 
 
-def _laid_out(what: str, table: Table) -> blocks.Table:
+def _laid_out(what: str, table: Table, *, is_open: bool) -> blocks.Table:
     keys = [key for key in table.columns if key in COLUMNS and _known(table, key)]
     rows = table_rows(table)
     unit, left_out = table.meta["unit"], table.meta["left_out"]
@@ -110,6 +110,7 @@ def _laid_out(what: str, table: Table) -> blocks.Table:
     return blocks.table(
         "", columns, ([_cell(key, row[key]) for key in keys] for row in rows),
         note=f"{per}{more}From {place(table.source)}.", slug=what.replace(" ", "-"), depth=Depth.PAGE,
+        is_open=is_open,
         folded=f"{TITLES[what]}: {len(rows) + left_out:,} in all; {first}",
     )  # fmt: skip
 

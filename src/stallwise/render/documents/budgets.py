@@ -22,7 +22,7 @@ def document(verdicts: Sequence[Held], failed: bool, reason: str, *, deep: bool 
     rows = ((w, v.budget.name, v.budget.text, v.seen_text, v.says, v.source if v.broken else "")
             for w, v in zip(words, verdicts, strict=True))  # fmt: skip
     head = (
-        Column(""),
+        Column("state"),
         Column("budget"),
         number("limit"),
         number("seen"),

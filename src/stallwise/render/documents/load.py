@@ -44,7 +44,7 @@ def document(
     over_time = (("running", Unit.COUNT, None), ("waiting", Unit.COUNT, None), ("KV cache", Unit.SHARE, 1.0))
     return filled(
         Verdict(what),
-        table("Times", ("", number("p50"), number("p90"), number("p99")), rows),
+        table("Times", ("time to", number("p50"), number("p90"), number("p99")), rows),
         steps("What stalls it", [says], label="why"),
         *(
             Series(name, tuple(samples[name]), unit, most, high=_most(samples[name], unit), title=name if deep else "")

@@ -149,7 +149,7 @@ def _others(plan: Plan, best: Candidate) -> Table:
 def _known(plan: Plan) -> Table:
     """How sure, by how much is known of the cluster; the published run that times start from."""
     rows = ((">" if a.taken else "", a.name, *_ends(a), a.basis) for a in plan.answers)
-    head = ("", Column("known"), number("step"), number("90% sure"), sentence("from", 1))
+    head = (Column("used"), Column("known"), number("step"), number("90% sure"), sentence("from", 1))
     notes = []
     if plan.picked_ratio > 1 + NOTED_SHARE:
         notes.append(f"The upper end is {plan.picked_ratio - 1:.0%} higher for having been picked among many.")
@@ -188,7 +188,7 @@ def _knobs(plan: Plan, best: Candidate) -> Table:
         for c in plan.sensitivity
     )  # fmt: skip
     return table(
-        "One knob moved", (Column("knob"), Column("layout", 1), number("time"), number("memory"), Column("")), rows
+        "One knob moved", (Column("knob"), Column("layout", 1), number("time"), number("memory"), Column("fit")), rows
     )
 
 

@@ -24,7 +24,7 @@ def document(found: Any, *, deep: bool = False) -> Document:
         for r in rows
     )  # fmt: skip
     head = (Column("job", 2), Column("cause"), Column("tried", 3), number("step", 4), number("predicted"), number("measured"),
-            number("speedup", 1), Column(""))  # fmt: skip
+            number("speedup", 1), Column("range"))  # fmt: skip
     verdict = Verdict("No gain was both predicted and tried in these jobs.", tone="unclear")
     if rows:
         inside, middle = sum(r.inside for r in rows), sum(r.middle_inside for r in rows)

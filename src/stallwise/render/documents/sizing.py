@@ -205,7 +205,7 @@ def _simulated(c: Checked, *, deep: bool) -> tuple[Block, ...]:
         ("later tokens", seconds(c.tpot_p50_s), seconds(c.tpot_p99_s)),
     )
     note = f"{c.requests} requests of one replica; {c.preemptions} preemptions."
-    times = table("Simulated", ("", number("p50"), number("p99")), rows, note=note)
+    times = table("Simulated", ("time to", number("p50"), number("p99")), rows, note=note)
     if deep:
         drawn = _over_time(c)
         return (times, drawn) if drawn else (times,)

@@ -44,7 +44,13 @@ def blocks(trend: Trend, name: str = "", *, deep: bool = False) -> tuple[Block, 
          Number(r.value, trend.unit) if r.value is not None else "-", r.cause or r.state)
         for i, r in enumerate(trend.runs)
     )  # fmt: skip
-    head = ("", Column("when", 2), Column("run"), number(trend.metric or "measure"), Column("what stalls", 1))
+    head = (
+        Column("new level", 3),
+        Column("when", 2),
+        Column("run"),
+        number(trend.metric or "measure"),
+        Column("what stalls", 1),
+    )
     plot = _plot(trend, name) if deep else None
     over_runs = Series(
         trend.metric, tuple(values), trend.unit, low=Number(min(values), trend.unit), high=Number(max(values), trend.unit)

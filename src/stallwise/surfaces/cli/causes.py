@@ -35,7 +35,12 @@ def command(family: str | None, out: Output) -> None:
 
     rows = [{"cause": r.cause, "family": r.family, "meaning": r.page.splitlines()[0]} for r in chosen]
     tables = [
-        table(f, (Column(""), sentence("")), ([r["cause"], r["meaning"]] for r in rows if r["family"] == f), bare=True)
+        table(
+            f,
+            (Column("cause"), sentence("meaning")),
+            ([r["cause"], r["meaning"]] for r in rows if r["family"] == f),
+            bare=True,
+        )
         for f in dict.fromkeys(r["family"] for r in rows)
     ]
     says = f"{len(rows)} causes; stallwise explain CAUSE prints the page"
