@@ -135,7 +135,7 @@ def test_the_cards_alone_speak_for_the_cards_only(tmp_path: Path) -> None:
     answer = diagnose(str(tmp_path), cache=False)
     assert answer.state is State.HEALTHY
     assert any(p.of == "hardware" and not p.lacks and not p.whole for p in answer.proofs)
-    assert "This covers the hardware only, not the job." in " ".join(to_text(answer).split())
+    assert "This speaks for the hardware only, not for the job." in " ".join(to_text(answer).split())
     complained = diagnose(str(tmp_path), facts=["symptom=steps take twice as long"], cache=False)
     assert complained.state is not State.HEALTHY
 

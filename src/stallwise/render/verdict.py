@@ -116,7 +116,7 @@ def _healthy(diagnosis: Diagnosis) -> Verdict:
     why = f"What binds: {diagnosis.limit.text}." if diagnosis.limit else ""
     sure = next((h.probability for h in diagnosis.hypotheses if h.cause == "none"), proof.confidence)
     if not proof.whole:
-        why = f"This covers the {proof.of} only, not the job. {why}".strip()
+        why = f"This speaks for the {proof.of} only, not for the job. {why}".strip()
     sources = _places(r for p in diagnosis.proofs if p.whole for r in p.because)
     return Verdict(f"{proof.says}.", why, "", "good", f"{sure:.0%} sure, by proof", IN_LINE, sources=sources)
 
