@@ -23,8 +23,8 @@ FULL_MEMORY_SHARE = 0.97  # what engines may be given of a card where the usual 
 WAVE_WORDS = re.compile(r"wave|static|at once|simultan|burst|batch(?:es)? of", re.I)
 LOOP_WORDS = re.compile(r"closed|concurren|loop|users|max", re.I)
 NAMED_FORMAT = re.compile(r"[-_](fp8|nvfp4|fp4|int4|awq|gptq)(?=$|[-_])", re.I)
-# Closed submissions of language models run in the narrowest format that keeps 99% or 99.9% of the reference's accuracy:
-# FP8 on Hopper, Ada and CDNA 3, FP4 on Blackwell (the submitters' system descriptions, v4.1 to v5.1).
+# An assumption, not read from each submission: closed runs use the narrowest format that keeps the reference's accuracy,
+# FP8 on Hopper, Ada and CDNA 3, FP4 on Blackwell.
 TUNED = re.compile(r"mlperf inference", re.I)
 OPEN_WORDS = re.compile(r"poisson|open|rate|qps", re.I)
 
