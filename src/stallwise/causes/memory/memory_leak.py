@@ -39,6 +39,7 @@ NOTICEABLE_BYTES = 3e8
 # memory for a thread in arenas of 64 MiB, so two of them are no leak yet.
 MEASURED_BYTES = 128 * 2**20
 POINTS = 6
+LONG = 10
 
 
 @rule()
@@ -55,7 +56,6 @@ def memory_leak(evidence: Evidence) -> Finding | None:
     if not (device or host or objects):
         return None
     on_host = host and not device
-    recorded = evidence.get(job.RECORDED_STEPS) is not None
     killed = bool(f.get(m.HOST_KILLED))
     because: list[Reason] = []
     for quantity, word in ((change.GPU_MEMORY_GROWTH, "GPU memory"), (change.HOST_MEMORY_GROWTH, "host memory"),
@@ -68,9 +68,7 @@ def memory_leak(evidence: Evidence) -> Finding | None:
         because.append(f.reason("the kernel killed a process for lack of host memory", m.HOST_KILLED))
     return Finding(
         headline=f"memory leaks on the {'host' if on_host else 'GPU' if device else 'host'}: it grows without end",
-        confidence=0.9
-        if device or (host and not recorded)
-        else 0.75,  # a cache that fills for minutes looks the same in a short record
+        confidence=0.9 if device or (host and _long_enough(evidence)) else 0.75,
         because=tuple(because),
         fixes=_host_fixes(evidence) if on_host else _device_fixes(),
         avoid="Do not empty the cache each step: what leaks is alive.",
@@ -78,6 +76,13 @@ def memory_leak(evidence: Evidence) -> Finding | None:
         explains=("oom-activations", "gradual-slowdown", "rank-died-first", "application-fault"),
         blocking=killed or bool(f.get(m.FAILED)),
     )
+
+
+def _long_enough(evidence: Evidence) -> bool:
+    """A cache that fills for a while looks the same in a short record: ten marks that rise all along do not come from that."""
+    if evidence.get(job.RECORDED_STEPS) is None:
+        return True
+    return any(len(s.x) >= LONG for s in evidence.series(run.HOST_MEMORY))
 
 
 def _over(evidence: Evidence, quantity: Quantity) -> str:
