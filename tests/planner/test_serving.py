@@ -87,13 +87,13 @@ def test_nonsense_is_refused() -> None:
             replace(QUESTION, **change)  # type: ignore[arg-type]
 
 
-def test_the_command_prints_layouts_memory_plots_and_changes() -> None:
+def test_the_command_prints_layouts_memory_plots_and_changes(tmp_path: Path) -> None:
     args = "plan serve --model llama-3.1-70b --gpu h100-sxm --isl 2000 --osl 300 --rate 16 --ttft 500ms --tpot 40ms".split()
-    text = CliRunner().invoke(main, args)
+    text = CliRunner().invoke(main, [*args, "-o", str(tmp_path / "answer.json")])
     assert text.exit_code == 0, text.output
     for words in ("$/M tok", "memory of one GPU", "knee", "KV over time", "queue over time", "would change it"):
         assert words in text.output
-    told = json.loads(CliRunner().invoke(main, [*args, "--json"]).output)
+    told = json.loads((tmp_path / "answer.json").read_text(encoding="utf-8"))
     best = told["options"][0]
     memory = best["memory"]
     assert memory["weight_bytes"] + memory["kv_bytes"] + memory["reserved_bytes"] == pytest.approx(

@@ -21,7 +21,6 @@ from stallwise.physics.sim.requests import (
     Request,
     Traffic,
     bursty,
-    empirical,
     fixed,
     lognormal,
     poisson,
@@ -181,8 +180,6 @@ def test_separate_pools_keep_prefill_out_of_decode() -> None:
 def test_weights_that_do_not_fit_are_refused() -> None:
     with pytest.raises(BadRequest, match="do not fit"):
         simulate(Deployment(find_model("llama-3.1-405b"), gpu("h100-sxm")), poisson(1, CHAT, 1))
-    with pytest.raises(BadRequest):
-        empirical([])
 
 
 def test_memory_holds_those_in_flight_not_those_to_come() -> None:

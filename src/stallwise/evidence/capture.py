@@ -15,6 +15,7 @@ class Capture:
     minutes: float = 10.0  # of the user's time until it is there; a restart costs about a quarter of an hour
 
 
+# A table: rows of one shape, one an artifact.
 TORCH_TRACE = Capture(
     "a PyTorch profiler trace of 3 to 5 steady steps",
     "stallwise record -- python train.py",

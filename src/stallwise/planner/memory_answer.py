@@ -12,7 +12,7 @@ from stallwise.physics.specs.layout import Layout, check
 from stallwise.physics.specs.model import Model
 from stallwise.physics.specs.recipe import Recipe
 from stallwise.physics.specs.workload import Workload
-from stallwise.planner.fit_words import DOES_NOT_FIT, room_of
+from stallwise.planner.fit_words import room_of
 from stallwise.planner.search import USABLE_SHARE
 
 
@@ -73,11 +73,6 @@ class MemoryAnswer:
         """90% of what other publishers measured lies between these."""
         ratio = room_of(self.cluster.gpu.memory_bytes, self.recipe).half_width_ratio
         return self.worst.device_bytes / ratio, self.worst.device_bytes * ratio
-
-    @property
-    def may_fit(self) -> bool:
-        """Whether the lower end of the interval lies inside the card."""
-        return self.fit != DOES_NOT_FIT
 
 
 def memory_answer(

@@ -18,7 +18,6 @@ from stallwise.units import Unit, show
 
 GROUPS = (1, 2, 4, 8)
 STAGES = (1, 2)
-RACK = 72  # GPUs that a GB200 or GB300 rack joins by NVLink; elsewhere eight
 MOST_BATCH = 4096.0
 ALONE = 1e-3  # requests inside on average: whoever comes meets nobody
 BISECTIONS = 22  # a batch to a thousandth of a percent

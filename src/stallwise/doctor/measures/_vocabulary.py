@@ -49,6 +49,7 @@ def _first(table: Table[T], name: str, otherwise: T) -> T:
     return next((meaning for meaning, pattern in table if pattern.search(lowered)), otherwise)
 
 
+# Two tables, alike because both sort names into the same kinds of work: operators are spelled otherwise than kernels.
 _OPERATORS = _table(
     (Work.COMMUNICATION, r"^(c10d|nccl|rccl|gloo|record_param_comms|dist::|_c10d_functional)|nccl:|all_?reduce|all_?gather|reduce_?scatter|all_?to_?all"),
     (Work.OPTIMIZER, r"_fused_(adam|adamw|sgd|adagrad|lamb)|^Optimizer\."),

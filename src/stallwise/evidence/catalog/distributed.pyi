@@ -15,7 +15,6 @@ MESSAGE_MEDIAN: Quantity
 SMALL_TIME: Quantity
 SMALL_COUNT: Quantity
 SMALL_SIZE: Quantity
-SMALL_MERGED_TIME: Quantity
 ALL_TO_ALL_TIME: Quantity
 ALL_TO_ALL_SHARE: Quantity
 COMPUTE_BUSY: Quantity
@@ -47,7 +46,6 @@ BUBBLE_IDEAL: Quantity
 P2P_TIME: Quantity
 P2P_COUNT: Quantity
 MICROBATCHES_SEEN: Quantity
-BEST_VIRTUAL_STAGES: Quantity
 EXPERT_SPREAD: Quantity
 EXPERT_BUSIEST: Quantity
 DISPATCH_TIME: Quantity

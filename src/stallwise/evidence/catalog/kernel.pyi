@@ -85,11 +85,9 @@ STALL_DISPATCH: Quantity
 VENDOR_RULE: Quantity
 VENDOR_SPEEDUP: Quantity
 CONTRACTION: Quantity
-ATTAINABLE_SHARE: Quantity
 MATRIX_PEAK_RATIO: Quantity
 OCCUPANCY_LIMITER: Quantity
 TOP_STALL: Quantity
 TOP_STALL_SHARE: Quantity
 BLOCKS_PER_SM: Quantity
-INTENSITY: Quantity
 STALLS: dict[str, Quantity]

@@ -19,7 +19,6 @@ RETRIES: Quantity
 OOMS: Quantity
 DEVICE_USED: Quantity
 LISTED_USE: Quantity
-DEAD_HOLDER: Quantity
 KV_NEEDED: Quantity
 KV_AVAILABLE: Quantity
 KV_TOKENS: Quantity
@@ -39,8 +38,6 @@ LARGEST_HOLE: Quantity
 LARGEST_TENSOR: Quantity
 LARGEST_PLACE: Quantity
 NEXT_TENSOR: Quantity
-AFTER_INIT: Quantity
-AFTER_BACKWARD: Quantity
 ELSEWHERE: Quantity
 SHORTFALL: Quantity
 TENSOR: Quantity

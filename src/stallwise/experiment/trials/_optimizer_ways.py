@@ -4,9 +4,21 @@ from __future__ import annotations
 
 from typing import Any, List, Optional
 
-from stallwise.experiment.change import Undo
+from stallwise.experiment.change import Change, Undo
+from stallwise.recorder import schema
 
 OF_ITS_STAGE = 0.5  # what one kernel in the place of many saves of the optimizer's time
+
+
+class OptimizerWay(Change):
+    """An optimizer that goes another way over its parameters."""
+
+    usual = 0.05
+    causes = ("optimizer-unfused",)
+
+    def expects(self, scene: Any) -> float:
+        share = scene.shares.get(schema.OPTIMIZER)
+        return self.usual if share is None else OF_ITS_STAGE * float(share)
 
 
 def optimizers_with(scene: Any, way: str) -> List[Any]:

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
-from stallwise.experiment.change import Change, Undo
-from stallwise.experiment.trials._optimizer_ways import OF_ITS_STAGE, optimizers_with, set_way, walks
-from stallwise.recorder import schema
+from stallwise.experiment.change import Undo
+from stallwise.experiment.trials._optimizer_ways import OptimizerWay, optimizers_with, set_way, walks
 
 
-class ForeachOptimizer(Change):
+class ForeachOptimizer(OptimizerWay):
     """`foreach=True` in PyTorch's own optimizers."""
 
     name = "foreach-optimizer"
     title = "an optimizer over groups of parameters"
-    usual = 0.05
-    causes = ("optimizer-unfused",)
     needs = "foreach=True when the optimizer is made"
     risk = "a few more temporary tensors"
     instead_of = ("fused-optimizer",)
@@ -33,10 +30,6 @@ class ForeachOptimizer(Change):
         if scene.captured_graphs:
             return "CUDA graphs have the optimizer's kernels in them"
         return None
-
-    def expects(self, scene: Any) -> float:
-        share = scene.shares.get(schema.OPTIMIZER)
-        return self.usual if share is None else OF_ITS_STAGE * float(share)
 
     def apply(self, scene: Any, undo: Undo) -> None:
         for optimizer in optimizers_with(scene, "foreach"):

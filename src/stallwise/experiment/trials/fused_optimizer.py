@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from typing import Any, Optional
 
-from stallwise.experiment.change import Change, Undo
-from stallwise.experiment.trials._optimizer_ways import OF_ITS_STAGE, optimizers_with, set_way, walks
-from stallwise.recorder import schema
+from stallwise.experiment.change import Undo
+from stallwise.experiment.trials._optimizer_ways import OptimizerWay, optimizers_with, set_way, walks
 
 
-class FusedOptimizer(Change):
+class FusedOptimizer(OptimizerWay):
     """`fused=True` in PyTorch's own optimizers."""
 
     name = "fused-optimizer"
     title = "a fused optimizer"
-    usual = 0.05
-    causes = ("optimizer-unfused",)
     needs = "fused=True when the optimizer is made"
     risk = "other rounding"
     instead_of = ("foreach-optimizer",)
@@ -31,10 +28,6 @@ class FusedOptimizer(Change):
         if any(not p.is_floating_point() or p.is_sparse for o in known for g in o.param_groups for p in g["params"]):
             return "fused kernels need dense floating-point parameters"
         return None
-
-    def expects(self, scene: Any) -> float:
-        share = scene.shares.get(schema.OPTIMIZER)
-        return self.usual if share is None else OF_ITS_STAGE * float(share)
 
     def apply(self, scene: Any, undo: Undo) -> None:
         for optimizer in optimizers_with(scene, "fused"):

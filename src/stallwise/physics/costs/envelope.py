@@ -35,11 +35,6 @@ def slowest_over_mean(bubble: float, stages: float, microbatches: float, chunks:
     return microbatches / (slots * max(1.0 - bubble, 1e-9))
 
 
-def microbatches_for(bubble: float, stages: float, chunks: float = 1.0) -> float:
-    """Micro-batches that bring a balanced pipeline to this idle share."""
-    return (stages - 1.0) * (1.0 - bubble) / (bubble * chunks)
-
-
 def ring_bytes_factor(ranks: float) -> float:
     """Bytes that each rank sends for an all-reduce, over the message: 2 (n-1) / n."""
     return 2.0 * (ranks - 1.0) / ranks

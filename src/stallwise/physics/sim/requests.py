@@ -73,14 +73,6 @@ def lognormal(mean: float, spread: float = 0.6) -> Lengths:
     return lambda rng: max(1, round(rng.lognormvariate(middle, spread)))
 
 
-def empirical(lengths: Iterable[int]) -> Lengths:
-    """Drawn from what was seen."""
-    seen = tuple(lengths)
-    if not seen:
-        raise BadRequest("no lengths to draw from", hint="give at least one")
-    return lambda rng: rng.choice(seen)
-
-
 @dataclass(frozen=True)
 class Traffic:
     """What requests look like. With `prefixes`, each starts with one of so many shared prefixes."""

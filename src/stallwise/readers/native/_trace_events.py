@@ -51,7 +51,7 @@ class Ids(Struct, gc=False):
 
 
 class Args(Shapes, gc=False):
-    """All args that matter of any kind of event."""
+    """All args that matter of any kind of event. A table of names, as `Shapes` is: one declaration an arg."""
 
     correlation: int | None = NO_ID
     external_old: int | None = field(default=NO_ID, name="external id")
