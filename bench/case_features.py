@@ -103,7 +103,7 @@ def main() -> None:
 def held() -> list[Case]:
     """All cases; a text that is only lent by the listing is given as stated words."""
     found = []
-    own = (recorded_cases.ROOT, recorded_cases.SHARED)
+    own = (recorded_cases.ROOT, recorded_cases.SHARED, recorded_cases.unpacked())
     for name, row, project, kind, paths, facts in recorded_cases.listed():
         lent = [p for p in paths if not any(Path(p).is_relative_to(folder) for folder in own)]
         texts = [Path(p).read_text(encoding="utf-8") for p in lent if Path(p).suffix == ".txt"]
