@@ -47,12 +47,17 @@ def test_ray_gives_exactly_the_local_answer(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.usefixtures("with_ray")
 def test_ray_reads_operations_of_all_ranks_alike(tmp_path: Path) -> None:
-    plan = Plan("1f1b", 4, 2, 1, 4, 4, 3, faults=(Fault("worker", 2, 1, 0, 1.8),))
+    """A hundred and twenty-eight ranks, of which one is damaged, one is cut off and one is missing."""
+    plan = Plan("1f1b", 64, 2, 1, 4, 3, 3, faults=(Fault("worker", 2, 1, 0, 1.8),))
     folder = write_ranks(tmp_path / "run", plan)
     (folder / "rank_1.json").write_bytes(b"[{")
+    whole = (folder / "rank_9.json").read_bytes()
+    (folder / "rank_9.json").write_bytes(whole[: len(whole) // 2])
+    (folder / "rank_20.json").unlink()
     answers = [to_dict(diagnose(str(folder), engine=e, workers=2, cache=False)) for e in ("local", "ray")]
     assert json.dumps(answers[0], sort_keys=True) == json.dumps(answers[1], sort_keys=True)
     assert answers[1]["ranked"][0] == "straggler-rank"
+    assert "rank 66 (data-parallel rank 2, pipeline stage 1)" in answers[1]["findings"][0]["headline"]
 
 
 def test_without_ray_the_missing_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -207,3 +207,61 @@ def test_pictures_and_the_merged_trace(tmp_path: Path) -> None:
     assert {e["args"]["name"] for e in merged if e["name"] == "process_name"} >= {
         f"data-parallel rank {r}" for r in range(4)
     }
+
+
+def on_hosts(rows: list[dict[str, object]]) -> list[dict[str, object]]:
+    """Processes named after their host: two replicas a host."""
+    names = [
+        {"name": "process_name", "ph": "M", "pid": r, "args": {"name": f"node n{r // 2:02d} DP rank {r}"}}
+        for r in range(8)
+    ]
+    return [*names, *rows]
+
+
+def test_a_slow_host_is_named_and_priced(tmp_path: Path) -> None:
+    flat = replace(PLAIN, stages=1, replicas=8)
+    slow = tuple(Fault("worker", r, 0, 0, 1.5) for r in (4, 5))
+    both = replace(flat, faults=slow)
+    found = of_events(tmp_path / "hosts.json.gz", on_hosts(events(both)))
+    assert found.ranked[0] == "straggler-rank"
+    assert "host n02 (all 2 of its workers)" in found.findings[0].headline
+    by_host = {row["name"]: row for row in to_dict(found)["job"]["by_host"]}
+    assert sorted(by_host) == ["n00", "n01", "n02", "n03"]
+    lost = float(play(both)[0].mean() - play(flat)[0].mean())
+    assert by_host["n02"]["removed_s"] > 0.6 * lost
+    assert all(by_host[name]["removed_s"] < 0.1 * lost for name in ("n00", "n01", "n03"))
+
+
+def test_hosts_in_tables_and_logs(tmp_path: Path) -> None:
+    rows = step_parts(8, range(40), slow=5, since=0, factor=1.3)
+    table = tmp_path / "times.csv"
+    table.write_text(
+        "rank,node,step,fwd_bwd_ms,allreduce_ms\n"
+        + "".join(f"{r},gpu-{r // 4},{s},{p * 1e3:.2f},{w * 1e3:.2f}\n" for r, s, _, p, w in rows)
+    )
+    found = diagnose(str(table), cache=False)
+    assert "rank 5 on gpu-1" in found.findings[0].headline
+    assert {row["name"] for row in to_dict(found)["job"]["by_host"]} == {"gpu-0", "gpu-1"}
+
+
+def test_shares_of_microbatches_and_workers_add_up(tmp_path: Path) -> None:
+    job = to_dict(of_events(tmp_path / "job.json.gz", events(SLOW_WORKER)))["job"]
+    assert [row["name"] for row in job["by_microbatch"]] == [str(m) for m in range(8)]
+    slowest = job["by_worker"][0]
+    assert slowest["name"] == "data-parallel rank 2, pipeline stage 1"
+    assert slowest["removed_s"] == pytest.approx(job["step_s"] - job["ideal_step_s"], rel=0.2)
+
+
+def test_ranks_in_any_order_and_steps_that_overlap(tmp_path: Path) -> None:
+    """Rows of a file in no order, one rank written twice over some steps, one that begins later than the others."""
+    folder = write_ranks(tmp_path / "run", SLOW_WORKER)
+    rows = json.loads((folder / "rank_2.json").read_text())["traceEvents"]
+    (folder / "rank_2.json").write_text(json.dumps({"traceEvents": rows[::-1] + rows[: len(rows) // 3]}))
+    rows = json.loads((folder / "rank_12.json").read_text())["traceEvents"]
+    late = [e for e in rows if e["args"]["iteration"] >= 102]
+    (folder / "rank_12.json").write_text(json.dumps({"traceEvents": late}))
+    found = diagnose(str(folder), cache=False)
+    assert "(data-parallel rank 2, pipeline stage 1)" in found.findings[0].headline
+    gain = found.findings[0].gain
+    assert gain is not None and gain.high_s == pytest.approx(costs(SLOW_WORKER)["worker"], rel=0.1)
+    assert any("not recorded" in n.text or "left out" in n.text for n in found.notes)

@@ -44,7 +44,8 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
         yield from _of_traces(evidence, traced, source)
         return
     if not recorded:
-        yield from _of_times(evidence, times, source)
+        if times:
+            yield from _of_times(evidence, times, source)
         return
     rows = together(recorded)
     grid = grid_of(rows.columns, rows.labels, rows.works)
@@ -78,6 +79,9 @@ def _of_traces(evidence: Evidence, traced: Traced, source: Source) -> Iterator[I
         return
     for text in grid.left_out:
         yield Note(f"left out: {text}", source, lost=True)
+    clocks = align(grid)
+    if clocks is not None:
+        yield from [x for x in _clock_facts(clocks, grid, rows.members, source) if isinstance(x, Note)]
     try:
         facts = JobFacts(job_of(grid), source, rows.members)
     except NoOrder as error:

@@ -88,7 +88,26 @@ def _between(grid: Grid, one: int, two: int, shift_one: Floats, shift_two: Float
             shift = (shift_two - shift_one) * sign
             found.append(sign * (ends[got] - ends[sent] - shift[None, :, None])[:, grid.present])
     if not found:
-        return None
+        return _by_causality(grid, one, two, shift_one, shift_two)
     values = np.concatenate([x.ravel() for x in found])
     middle = float(np.median(values))
     return middle, MAD * float(np.median(np.abs(values - middle)))
+
+
+def _by_causality(grid: Grid, one: int, two: int, shift_one: Floats, shift_two: Floats) -> tuple[float, float] | None:
+    """Without transfers: a pass cannot begin before the one that it follows has ended. Where it seems to, on either way, the least
+    delays there and back are taken to be equal."""
+    ends, least = grid.end_s, []
+    for work, source, target in ((Work.FORWARD, one, two), (Work.BACKWARD, two, one)):
+        places = {(o.chunk, o.number): i for i in grid.where(work, stage=source) if (o := grid.operations[i])}
+        then = [(places[o.chunk, o.number], i) for i in grid.where(work, stage=target)
+                if (o := grid.operations[i]) and (o.chunk, o.number) in places]  # fmt: skip
+        if not then:
+            return None
+        before, after = (list(x) for x in zip(*then, strict=True))
+        sign = 1.0 if source == one else -1.0
+        delay = grid.begin_s[after] - ends[before] - sign * (shift_two - shift_one)[None, :, None]
+        least.append(float(delay[:, grid.present].min()))
+    if min(least) >= 0:
+        return None
+    return (least[0] - least[1]) / 2, abs(sum(least)) / 2

@@ -40,6 +40,7 @@ class Draft:
     pairs: list[Member] = field(default_factory=list)  # operations that begin together
     links: dict[int, tuple[int, int]] = field(default_factory=dict)  # receive or hand-off -> stages it connects
     producer: dict[int, int] = field(default_factory=dict)  # receive or hand-off -> pass that it carries the result of
+    slots: dict[int, int] = field(default_factory=dict)  # pass -> the one beside it, which begins and ends with it
     lanes: dict[int, tuple[list[float], list[int]]] = field(default_factory=dict)  # computing of a stage by its ends
 
     def by_begin(self, places: Iterable[int]) -> list[int]:
@@ -68,6 +69,7 @@ def draft_of(grid: Grid) -> Draft:
         by_end = sorted(lane, key=lambda i: (draft.end[i], i))
         draft.lanes[stage] = [draft.end[i] for i in by_end], by_end
         _in_order(draft, lane)
+        _slots(draft, lane)
         _collectives(draft, stage, lane)
     _microbatches(draft)
     return draft
@@ -85,6 +87,17 @@ def _in_order(draft: Draft, lane: list[int]) -> None:
             frontier = [j for j in frontier if j not in before]
         draft.after[i] |= before
         frontier.append(i)
+
+
+def _slots(draft: Draft, lane: list[int]) -> None:
+    """Two passes that share a slot wait for the inputs of both."""
+    operations = draft.grid.operations
+    for i, j in zip(lane[:-1], lane[1:], strict=True):
+        touching = max(abs(draft.begin[i] - draft.begin[j]), abs(draft.end[i] - draft.end[j])) <= draft.near_s
+        passes = operations[i].is_pass and operations[j].is_pass and draft.end[i] - draft.begin[i] > 2 * draft.near_s
+        if touching and passes and i not in draft.slots:
+            draft.slots |= {i: j, j: i}
+            draft.pairs.append((i, j))
 
 
 def _collectives(draft: Draft, stage: int, lane: list[int]) -> None:

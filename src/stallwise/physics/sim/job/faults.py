@@ -14,7 +14,7 @@ import numpy as np
 
 from stallwise.evidence.operations import COLLECTIVES, PASSES, RECEIVES, Work
 from stallwise.physics.sim.job.grid import Bools, Floats
-from stallwise.physics.sim.job.passes import lengths, side_by_side, stage_means, stage_times
+from stallwise.physics.sim.job.passes import lengths, own_times, side_by_side, slot_shares, stage_means, stage_times
 from stallwise.physics.sim.job.replay import Job
 
 SLOW = 0.05  # beyond its peers; healthy ranks of one job differ by one to three percent
@@ -80,11 +80,9 @@ def faults_of(job: Job) -> list[Fault]:
 
 def _slow_workers(job: Job) -> list[Slow]:
     grid = job.grid
-    places = {s: mine for s in grid.stages if (mine := grid.where(*PASSES, stage=s))}
+    places, own = {s: mine for s in grid.stages if (mine := grid.where(*PASSES, stage=s))}, own_times(job, job.work_s)
     if len(grid.replicas) > 1:
-        ratios = {
-            s: _against_peers(np.where(grid.present, job.work_s[m].sum(axis=0), np.nan)) for s, m in places.items()
-        }
+        ratios = {s: _against_peers(np.where(grid.present, own[m].sum(axis=0), np.nan)) for s, m in places.items()}
     else:
         ratios = {s: _against_stages(job, mine) for s, mine in places.items()}
     if len(ratios) > 1 and len(grid.replicas) > 1:  # long sequences slow all stages of a replica alike
@@ -194,14 +192,20 @@ def _stages(job: Job, even: Floats, step_s: float) -> Fault | None:
     mean = float(np.mean(list(times.values())))
     if times[slowest] < UNEVEN_STAGES * mean:
         return None
-    balanced, others = job.work_s.copy(), job.work_s.copy()
+    to_mean, to_rest = np.ones(len(grid.operations)), np.ones(len(grid.operations))
     for kind, means in stage_means(job, even).items():
         rest = [t for s, t in means.items() if s != slowest]
         for stage, own in means.items():
             mine = grid.where(kind, stage=stage)
-            balanced[mine] *= float(np.mean(list(means.values()))) / own if own > 0 else 1.0
+            to_mean[mine] = float(np.mean(list(means.values()))) / own if own > 0 else 1.0
             if stage == slowest and rest:
-                others[mine] *= min(float(np.mean(rest)) / own, 1.0) if own > 0 else 1.0
+                to_rest[mine] = min(float(np.mean(rest)) / own, 1.0) if own > 0 else 1.0
+    shares, beside = slot_shares(job), side_by_side(job)
+    for factor in (to_mean, to_rest):
+        alone = factor.copy()
+        for i, j in beside.items():  # the slot as a whole becomes shorter
+            factor[i] = shares[i] * alone[i] + shares[j] * alone[j]
+    balanced, others = (job.work_s * factor[:, None, None] for factor in (to_mean, to_rest))
     return Fault(
         Kind.STAGE, step_s - job.step_s(others), times[slowest] / mean, stage=slowest,
         balanced_s=step_s - job.step_s(balanced),

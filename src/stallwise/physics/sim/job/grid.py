@@ -177,8 +177,12 @@ def _numbers(rows: Mapping[str, NDArray[Any]], works: NDArray[np.int8], cell: ND
         by_time = np.lexsort((rows["start_s"][bare], key))
         sorted_key = key[by_time]
         first = np.concatenate(([True], sorted_key[1:] != sorted_key[:-1]))
-        start = np.maximum.accumulate(np.where(first, np.arange(len(bare)), 0))
-        number[bare[by_time]] = np.arange(len(bare)) - start
+        rows_in_time = bare[by_time]
+        again = ~first  # files of one rank that overlap hold a row twice: it is one operation
+        for name in ("start_s", "duration_s"):
+            again[1:] &= rows[name][rows_in_time][1:] == rows[name][rows_in_time][:-1]
+        place = np.cumsum(~again) - 1
+        number[rows_in_time] = place - np.maximum.accumulate(np.where(first, place, 0))
     return number
 
 

@@ -15,18 +15,37 @@ ROUNDS = 8  # in which a slot of two passes is divided between them
 
 def stage_means(job: Job, work: Floats) -> dict[Work, dict[int, float]]:
     """Mean time of each kind of pass on each stage."""
-    grid = job.grid
+    grid, own = job.grid, own_times(job, work)
     found: dict[Work, dict[int, float]] = {}
     for kind in PASSES:
         places = {s: grid.where(kind, stage=s) for s in grid.stages}
-        found[kind] = {s: float(work[m][:, grid.present].mean()) for s, m in places.items() if m}
+        found[kind] = {s: float(own[m][:, grid.present].mean()) for s, m in places.items() if m}
     return {kind: means for kind, means in found.items() if means}
 
 
 def stage_times(job: Job, work: Floats) -> dict[int, float]:
     """Seconds of passes a step on each stage, a mean replica."""
-    grid = job.grid
-    return {s: float(work[grid.where(*PASSES, stage=s)][:, grid.present].sum(axis=0).mean()) for s in grid.stages}
+    grid, own = job.grid, own_times(job, work)
+    return {s: float(own[grid.where(*PASSES, stage=s)][:, grid.present].sum(axis=0).mean()) for s in grid.stages}
+
+
+def own_times(job: Job, work: Floats) -> Floats:
+    """Two passes in one slot were both recorded with all of its time: each gets its part."""
+    shares = slot_shares(job)
+    return work * shares[:, None, None] if (shares < 1).any() else work
+
+
+def slot_shares(job: Job) -> Floats:
+    """The part of each operation in the time of its slot, by what passes of its kind and its neighbour's take alone."""
+    grid, beside = job.grid, side_by_side(job)
+    found = np.ones(len(grid.operations))
+    alone = {
+        kind: _mean_of(job.work_s, [i for i in grid.where(kind) if i not in beside], 1.0) for kind in PASSES if beside
+    }
+    for i, j in beside.items():
+        mine, other = (alone[grid.operations[k].work] for k in (i, j))
+        found[i] = mine / max(mine + other, 1e-12)
+    return found
 
 
 @dataclass(slots=True, eq=False)

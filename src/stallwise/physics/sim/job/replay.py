@@ -168,7 +168,7 @@ def _pauses(draft: Draft, after: list[tuple[int, ...]]) -> Floats:
     late = np.zeros_like(lead)
     lane = [i for i, o in enumerate(grid.operations) if is_lane(o)]
     for i in lane:
-        before = after[i]
+        before = (*after[i], *(after[draft.slots[i]] if i in draft.slots else ()))
         ready: Floats | float = 0.0
         for at, j in enumerate(before):
             end = grid.begin_s[j] + grid.work_s[j]
