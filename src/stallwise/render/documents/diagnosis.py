@@ -179,11 +179,18 @@ def fixes(rows: tuple[Fix, ...], title: str, label: str, depth: Depth = Depth.FI
     return table(
         title,
         (number("#"), sentence("do this"), Column("worth"), sentence("costs", 2), sentence("risk", 1)),
-        ((str(n), f.action, fix_saves(f), f.cost, f.risk) for n, f in enumerate(rows, 1)),
+        ((str(n), *_action(f), f.cost, f.risk) for n, f in enumerate(rows, 1)),
         label=label,
         bare=True,
         depth=depth,
     )
+
+
+def _action(fix: Fix) -> tuple[Words, Words]:
+    """What to do, and the seconds that it saves; a worth in words stands behind the action, where it has room."""
+    if fix.gain is not None and fix.gain.high_s > 0:
+        return fix.action, fix_saves(fix)
+    return (f"{fix.action}  ({fix.worth})" if fix.worth else fix.action), ""
 
 
 def _also(diagnosis: Diagnosis, rest: list[Finding], jumps: dict[int, tuple[int, int]]) -> Group:
