@@ -21,6 +21,7 @@ from stallwise.evidence.event import Event, Role
 from stallwise.evidence.fact import Fact, Note, Scope, Series, Source, Table
 from stallwise.evidence.ledger import Category, Ledger
 from stallwise.evidence.quantity import Quantity
+from stallwise.evidence.stamp import Form, Stamp
 from stallwise.evidence.timeline import Device, Kind, Lane, MemoryCounters
 from stallwise.evidence.unread import ErrorLine, Unread
 from stallwise.late import np
@@ -29,11 +30,11 @@ from stallwise.units import Unit
 _RECORDS: dict[str, Any] = {
     c.__name__: c
     for c in (
-        Bag, Device, ErrorLine, Event, Fact, Lane, Ledger, MemoryCounters, Note, Passage, Reading, Scope, Series, Source, Table,
-        Unread,
+        Bag, Device, ErrorLine, Event, Fact, Lane, Ledger, MemoryCounters, Note, Passage, Reading, Scope, Series, Source, Stamp,
+        Table, Unread,
     )
 }  # fmt: skip
-_ENUMS: dict[str, type[Enum]] = {c.__name__: c for c in (Category, Kind, Role, Unit)}
+_ENUMS: dict[str, type[Enum]] = {c.__name__: c for c in (Category, Form, Kind, Role, Unit)}
 _GROUPS: dict[str, Callable[[list[Any]], Any]] = {"list": list, "tuple": tuple, "set": set, "frozenset": frozenset}
 _ARRAYS = "bifuSU"  # kinds of numpy arrays that are nothing but bytes
 

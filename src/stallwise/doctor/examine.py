@@ -40,6 +40,8 @@ from stallwise.evidence.fact import Note, Source
 from stallwise.evidence.limits import EXAMINATION_S, STEP_S, Limits, OutOfTime, at_most_of_work, out_of_time
 from stallwise.late import unwarned
 
+STEPS_OF_LOGS = "log.steps"
+SEVERAL_FILES = 2  # with messages: one file alone is in its own order
 MOST_ASKED = 5  # questions of one consultation
 Ask = Callable[[Question, Diagnosis], str | None]
 
@@ -148,7 +150,18 @@ def examine(evidence: Evidence, put: Collection[str] = (), curve: tuple[float, .
             questions=_questions(evidence, found, put, complained=bool(stated)),
         )
     )
-    return self_checked(answered)
+    return self_checked(_in_order(answered))
+
+
+def _in_order(found: Diagnosis) -> Diagnosis:
+    """Several files are one incident: its first fault leads."""
+    seen = found.evidence
+    files = {e.source.file for e in seen.events} | {t.source.file for t in seen.table(STEPS_OF_LOGS)}
+    if not seen.events or len(files) < SEVERAL_FILES:
+        return found
+    from stallwise.doctor.incident.lead import with_incident
+
+    return with_incident(found)
 
 
 def _with_rivals(findings: tuple[Finding, ...], evidence: Evidence) -> tuple[Finding, ...]:

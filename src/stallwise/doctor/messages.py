@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog import quantities
@@ -11,6 +12,8 @@ from stallwise.evidence.fact import Fact
 from stallwise.evidence.line import Line
 from stallwise.evidence.unread import ErrorLine, Unread
 from stallwise.readers.shapes.lines import Peeler, line_of, node_of_file, rank_of_file
+from stallwise.readers.shapes.stamps import stamp_around
+from stallwise.readers.shapes.step_lines import step_lines
 from stallwise.readers.shapes.unwrap import is_text
 from stallwise.readers.text.match import facts_fed, matcher
 
@@ -31,7 +34,11 @@ def messages_in(artifact: Artifact, *, written: bool = False) -> Iterator[Item]:
         lambda i: line_of(i + 1, lines[i][:4000], artifact.name, peeler, rank, node, shape=words.of[i]),
         pasted=written,
     )
-    yield from found.events
+    yield from (
+        replace(e, stamp=stamp_around(lines, int(e.source.where.removeprefix("line ")) - 1)) for e in found.events
+    )
+    if not written and (steps := step_lines(artifact)) is not None:
+        yield steps
     for quantity, value, event in facts_fed(found.events):
         yield Fact(
             quantities()[quantity], value, event.source, event.scope, note="ends the log" if event.ends_log else ""

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from stallwise.evidence.fact import WHOLE, Scope, Source
+from stallwise.evidence.stamp import Stamp
 
 
 class Role(StrEnum):
@@ -36,6 +37,7 @@ class Event:
     time_s: float = float("nan")
     times: int = 1  # how often the file repeats it, on its first occurrence
     ends_log: bool = False  # nothing but its own traceback follows
+    stamp: Stamp | None = None  # when, on the clock of its file
 
     def number(self, slot: str, default: float = float("nan")) -> float:
         """The slot as a number."""

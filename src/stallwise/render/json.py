@@ -12,6 +12,7 @@ from stallwise.doctor.findings.trial import Trial, Trials
 from stallwise.doctor.findings.without_finding import without_finding
 from stallwise.evidence.catalog import step
 from stallwise.evidence.user_lines import CodeLine
+from stallwise.render.incident import incident_dict
 from stallwise.render.tables import tables_dict
 
 JOB = "job.attribution"  # slowdown of a job of many workers and who explains it
@@ -64,6 +65,8 @@ def to_dict(diagnosis: Diagnosis) -> dict[str, Any]:
     }
     for job in diagnosis.evidence.table(JOB):
         answer["job"] = job.meta
+    if diagnosis.incident is not None:
+        answer |= incident_dict(diagnosis.incident)
     if diagnosis.trials:
         answer["trials"] = [trials_to_dict(t) for t in diagnosis.trials]
     tables = tables_dict(diagnosis)

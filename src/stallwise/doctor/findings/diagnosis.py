@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from stallwise.doctor.findings.finding import Finding, Reason, Unknown
+from stallwise.doctor.findings.incident import Incident
 from stallwise.doctor.findings.proof import Limit, NotUnderstood, Proof, Unexplained
 from stallwise.doctor.findings.question import Question
 from stallwise.doctor.findings.scene import Scene
@@ -81,6 +82,7 @@ class Diagnosis(Shown):
     scenes: tuple[Scene, ...] = ()  # steps that can be looked at, the most telling first
     questions: tuple[Question, ...] = ()  # what separates the causes that are left, where none is proved
     why_unclear: str = ""  # one sentence, where the state is unclear
+    incident: Incident | None = None  # of several files: what happened in which order
 
     def _line(self) -> str:
         first = f": {self.first.cause} ({self.first.confidence:.0%})" if self.first and self.state is State.SICK else ""

@@ -70,6 +70,7 @@ def document(diagnosis: Diagnosis, *, deep: bool = False) -> Document:
     ledger = diagnosis.ledger
     return filled(
         verdict(diagnosis),
+        *_incident(diagnosis),
         steps("Contradiction", map(_line, diagnosis.contradictions), label="check"),
         _bars(diagnosis) if ledger and ledger.whole_s > 0 else None,
         steps("Your spans and gauges", named_by_user(ledger), label="yours") if ledger else None,
@@ -94,6 +95,15 @@ def document(diagnosis: Diagnosis, *, deep: bool = False) -> Document:
         subject=diagnosis.subject,
         inputs=tuple(diagnosis.evidence.inputs) or ("stated facts",),
     )  # fmt: skip
+
+
+def _incident(diagnosis: Diagnosis) -> list[Block]:
+    """Of several files: what happened in which order, the hosts to drain, and what is in doubt about the clocks."""
+    if diagnosis.incident is None:
+        return []
+    from stallwise.render.documents.incident import blocks_of
+
+    return blocks_of(diagnosis.incident)
 
 
 def _tried(diagnosis: Diagnosis) -> list[Table]:

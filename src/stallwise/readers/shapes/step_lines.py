@@ -1,0 +1,78 @@
+"""Lines of a log that say how far the job is: step number and time, for the order of what happened."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from stallwise.evidence.artifact import Artifact
+from stallwise.evidence.fact import Source, Table
+from stallwise.evidence.number_columns import TOKEN
+from stallwise.evidence.skeletons import LONGEST, Skeletons
+from stallwise.evidence.stamp import Form, Stamp
+from stallwise.late import np
+from stallwise.readers._patterns import patterns
+from stallwise.readers.shapes.stamps import stamp_of
+
+TABLE = "log.steps"
+MOST = 4000  # lines: the first steps and the last ones tell when something began
+AFTER = 6  # lines
+LONGEST_SHOWN = 240
+_P = patterns("step_lines")
+
+
+def step_lines(artifact: Artifact) -> Table | None:
+    """Table log.steps: line, step, from_s and to_s on the clock of the file; None where no line has both a step and a time."""
+    text = artifact.skeletons
+    found: list[tuple[int, float]] = []
+    for skeleton in text.where(lambda x: _P["step"].search(x) is not None and _P["not_done"].search(x) is None):
+        found += _steps(text, skeleton)
+    found.sort()
+    if len(found) > MOST:
+        found = [*found[: MOST // 2], *found[-MOST // 2 :]]
+    rows = [(at + 1, step, stamp) for at, step in found if (stamp := stamp_of(text.lines[at])) is not None]
+    forms = {stamp.form for _, _, stamp in rows}
+    if len(forms) != 1:
+        return None
+    lines, steps, stamps = zip(*rows, strict=True)
+    return Table(
+        TABLE,
+        {
+            "line": np.array(lines),
+            "step": np.array(steps, dtype=float),
+            "from_s": np.array([s.from_s for s in stamps]),
+            "to_s": np.array([s.to_s for s in stamps]),
+        },
+        Source(artifact.name, f"lines {lines[0]}-{lines[-1]}"),
+        meta={**_clock(stamps[0]), "after": _after(text.lines, lines[-1])},
+    )
+
+
+def _clock(stamp: Stamp) -> dict[str, object]:
+    return {"form": stamp.form.value, "offset_s": stamp.offset_s, "dated": stamp.form is Form.DATED}
+
+
+def _after(lines: Sequence[str], last: int) -> list[list[object]]:
+    """What the log still says in quiet after its last step: line, text, from_s, to_s."""
+    found: list[list[object]] = []
+    for at in range(last, min(len(lines), last + AFTER)):
+        stamp = stamp_of(lines[at])
+        if stamp is None or _P["loud"].search(lines[at]):
+            break
+        found.append([at + 1, lines[at][:LONGEST_SHOWN], stamp.from_s, stamp.to_s])
+    return found
+
+
+def _steps(text: Skeletons, skeleton: int) -> list[tuple[int, float]]:
+    """The step of each line of a skeleton, read off the same place of all."""
+    members = text.members(skeleton)
+    sample = text.lines[members[0]][:LONGEST]
+    match = _P["step"].search(sample)
+    if match is None:
+        return []
+    start = match.start(match.lastgroup or 1)
+    slots = {m.start(): slot for slot, m in enumerate(TOKEN.finditer(sample))}
+    numbers = text.columns(skeleton, [slots[start]]) if start in slots else None
+    if numbers is not None:
+        return list(zip(members, numbers[:, 0].tolist(), strict=True))
+    own = ((at, _P["step"].search(text.lines[at][:LONGEST])) for at in members)
+    return [(at, float(m[m.lastgroup or 1])) for at, m in own if m is not None]

@@ -1,0 +1,127 @@
+"""An incident in words and as plain data: first fault, what followed, owner, hosts to drain."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime
+from pathlib import PurePath
+from typing import Any
+
+from stallwise.doctor.findings.incident import Clock, Incident, Part, Row
+
+MOST_ROWS = 12
+SENTENCE = 96  # characters of the headline
+MARKS = {Part.ROOT: "*", Part.CASCADE: ">"}
+
+
+def incident_dict(incident: Incident) -> dict[str, Any]:
+    """`incident` (rows), `drain` (hosts) and `incident_about` (the rest)."""
+    return {
+        "incident": [_row_dict(at, row) for at, row in enumerate(incident.rows)],
+        "drain": list(incident.drain),
+        "incident_about": {
+            "first": next((at for at, row in enumerate(incident.rows) if row.first), None),
+            "owner": incident.owner,
+            "cause": incident.cause or None,
+            "action": incident.action,
+            "drain_lines": list(incident.drain_lines),
+            "last_good_step": incident.last_good_step,
+            "clocks": [_clock_dict(c) for c in incident.clocks],
+            "before": [[_place(b.earlier), _place(b.later), b.least_s] for b in incident.before],
+            "why_none": incident.why_none,
+        },
+    }
+
+
+def _row_dict(at: int, row: Row) -> dict[str, Any]:
+    return {
+        "row": at,
+        "role": row.part.value,
+        "kind": row.kind,
+        "first": row.first,
+        "sentence": row.sentence,
+        "file": row.source.file,
+        "line": _line(row),
+        "clock": row.clock or None,
+        "from_s": _finite(row.from_s),
+        "to_s": _finite(row.to_s),
+        "host": row.host or None,
+        "rank": row.rank,
+        "gpu": row.gpu or None,
+        "times": row.times,
+        "caused_by": row.caused_by,
+        "by_cause": row.by_cause,
+    }
+
+
+def _clock_dict(clock: Clock) -> dict[str, Any]:
+    return {
+        "file": clock.file, "form": clock.form, "shift_s": clock.shift_s, "doubt_s": _finite(clock.doubt_s),
+        "known_by": clock.known_by, "host": clock.host or None,
+    }  # fmt: skip
+
+
+def _finite(seconds: float | None) -> float | None:
+    return seconds if seconds is not None and math.isfinite(seconds) else None
+
+
+def _line(row: Row) -> int | None:
+    digits = row.source.where.removeprefix("line ").partition("-")[0]
+    return int(digits) if digits.isdigit() else None
+
+
+def _place(source: Any) -> str:
+    return f"{PurePath(source.file).name}:{source.where.removeprefix('line ')}"
+
+
+def first_line(incident: Incident) -> str:
+    """The headline of an incident and what stands at its right."""
+    first = incident.first
+    if first is None:
+        return ""
+    where = f" on {first.host}" if first.host and first.host not in first.sentence else ""
+    drain = f", drain {', '.join(incident.drain)}" if incident.drain else ""
+    owner = f"; owner: {incident.owner or 'unknown'}{drain}"
+    return f"{_time(first)}  {first.sentence[:SENTENCE]}{where}{owner}"
+
+
+def incident_rows(incident: Incident) -> list[tuple[str, str]]:
+    """At most twelve sentences with their places: last good step, first fault, what it caused, the end."""
+    if incident.why_none:
+        return [(incident.why_none, "")]
+    shown = _chosen(incident.rows)
+    rows = [(_text(row), _place(row.source)) for row in shown]
+    left = len(incident.rows) - len(shown)
+    return rows if not left else [*rows[:-1], (f"{rows[-1][0]} (and {left} more rows in the JSON)", rows[-1][1])]
+
+
+def clock_rows(incident: Incident) -> list[str]:
+    """What is known of the files' clocks, where any of it is in doubt."""
+    return [f"{PurePath(c.file).name}: {c.known_by}" for c in incident.clocks if not math.isfinite(c.doubt_s)][:3]
+
+
+def _chosen(rows: tuple[Row, ...]) -> list[Row]:
+    weight = {Part.GOOD: 0, Part.SLOW: 1, Part.END: 1, Part.CASCADE: 2, Part.SEPARATE: 3, Part.ROOT: 3, Part.NOTICE: 4}
+    best = sorted(rows, key=lambda r: (not r.first, weight[r.part], r.by_cause))[:MOST_ROWS]
+    return [row for row in rows if row in best]
+
+
+def _text(row: Row) -> str:
+    mark = "*" if row.first else MARKS.get(row.part, " ") if row.part is Part.CASCADE else " "
+    times = f", {row.times} times" if row.times > 1 else ""
+    rank = f" (rank {row.rank})" if row.rank is not None and f"ank {row.rank}" not in row.sentence else ""
+    tail = ""
+    if row.caused_by is not None:
+        tail = "; caused by *" + (" (not by clock)" if row.by_cause else "")
+    elif row.part is Part.SEPARATE:
+        tail = "; separate"
+    host = f"{row.host}: " if row.host and row.host not in row.sentence else ""
+    says = f"{host}{row.sentence.strip()}"
+    says = says if len(says) <= SENTENCE else f"{says[: SENTENCE - 1]}\u2026"
+    return f"{mark} {_time(row)} {says}{times}{rank}{tail}".strip()
+
+
+def _time(row: Row) -> str:
+    if row.from_s != row.from_s or row.from_s < 1e8:
+        return row.clock.strip("[] ")[:12] if row.clock else "no clock"
+    return datetime.fromtimestamp(row.from_s, UTC).strftime("%H:%M:%S")
