@@ -43,6 +43,7 @@ def desk(tmp_path_factory: pytest.TempPathFactory) -> Path:
     example = REPO / "examples" / "traces" / "loader_slow"
     for name in (
         "RUN_DIR",
+        "FOLDER",
         "GOOD",
         "BAD",
         "main",

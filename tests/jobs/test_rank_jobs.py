@@ -13,7 +13,7 @@ import pytest
 from stallwise.doctor.examine import diagnose
 from stallwise.doctor.findings.diagnosis import Diagnosis
 from stallwise.render.json import to_dict
-from tests.jobs.ranks_job import LONG, MICROBATCHES, SLOW, TOKEN_S
+from tests.jobs.planted import LONG, MICROBATCHES, SLOW, TOKEN_S
 
 JOB = Path(__file__).with_name("ranks_job.py")
 PASSES_S = 3 * TOKEN_S  # forward and backward of one microbatch

@@ -13,7 +13,7 @@ def scores_by_layout(evidence: Evidence) -> list[Reason]:
     """Heads and scores in both layouts; the degrees alone where nobody states the heads."""
     (tp, tp_then), (now, then) = _both(evidence, fabric.TP_SIZE), _both(evidence, expected.HEADS_EACH)
     (each, each_then) = _both(evidence, expected.SCORES_EACH)
-    if not (tp and tp_then) or tp.number >= tp_then.number > 0:
+    if not (tp and tp_then) or not 0 < tp.number < tp_then.number:
         return []
     growth = f"{tp_then.number / tp.number:.3g}x"
     if not (now and then and each and each_then):

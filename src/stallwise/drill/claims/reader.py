@@ -18,7 +18,9 @@ REPEATED = 0.8  # of a sentence's words stand in the question: little of it is t
 LEAST_WORDS = 6  # below it there is nothing to weigh
 
 _SENTENCE = re.compile(r"(?<=[.!?;])(?:\s+|$)|\n+")
-_STEP = re.compile(_SENTENCE.pattern + r"|,?\s+(?:and\s+)?(?=(?:then|afterwards|after that|next|finally|later)\b)")
+_STEP = re.compile(
+    _SENTENCE.pattern + r"|,?\s{1,3}(?:and\s{1,3})?(?=(?:then|afterwards|after that|next|finally|later)\b)"
+)
 _CLAUSE = re.compile(
     r"[;:](?!\d)|,(?=\s)|\.\s|\s[\u2013\u2014-]{1,2}\s|\u2192|\b(?:but|while|although|though|however|whereas|because|since|so|as|"
     r"which|unless|until)\b"

@@ -20,7 +20,7 @@ def command(words: tuple[str, ...], out: Output) -> None:
     rows = [
         {
             "format": str(r.FORMAT),
-            "reads": (r.__doc__ or "").strip().splitlines()[0].rstrip("."),
+            "reads": " ".join((r.__doc__ or "").split("\n\n")[0].split()).rstrip("."),
             "capture": str(getattr(r, "CAPTURE", "")),
         }
         for r in all_readers()
@@ -34,6 +34,6 @@ def command(words: tuple[str, ...], out: Output) -> None:
     from stallwise.render.blocks import Column, sentence
     from stallwise.render.documents.listing import document
 
-    head = (Column("format"), sentence("what it is"), sentence("how to capture it"))
-    cells = [(r["format"], r["reads"], r["capture"]) for r in rows]
+    head = (Column("format"), sentence("what it is, and how to capture it"))
+    cells = [row for r in rows for row in ((r["format"], r["reads"]), ("", f"$ {r['capture']}")) if row[1] != "$ "]
     out.give(partial(document, f"{len(rows)} formats, known by content", head, cells, verb="formats"), lambda: rows)
