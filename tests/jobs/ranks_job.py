@@ -17,9 +17,8 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from torch.profiler import ProfilerActivity, profile, record_function, schedule
-
 from planted import LONG, MICROBATCHES, SLOW, STEPS, TOKEN_S, WIDTH
+from torch.profiler import ProfilerActivity, profile, record_function, schedule
 
 
 class Waits(torch.autograd.Function):
