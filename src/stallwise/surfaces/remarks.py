@@ -10,7 +10,8 @@ from stallwise.doctor.findings.finding import Finding, Fix, Reason
 from stallwise.evidence.catalog import job
 from stallwise.evidence.fact import Source
 from stallwise.evidence.user_lines import CodeLine
-from stallwise.lint import Remark, lint
+from stallwise.lint import lint
+from stallwise.lint.remark import Remark
 
 LARGEST_BYTES = 1 << 20  # a training script is smaller
 
