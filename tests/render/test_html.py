@@ -20,7 +20,7 @@ SCENARIOS = sorted((REPO / "examples" / "scenarios").glob("*/case.toml"))
 ALLOWED_TAGS = set(
     "html head meta title link style body a header b span button main div h1 h2 h3 p section table thead tbody tr th td svg "
     "rect line text path circle title ul ol li code pre details summary figure figcaption footer script strong "
-    "canvas label select input noscript".split()
+    "canvas label select input noscript nav dialog dl dt dd".split()
 )
 
 

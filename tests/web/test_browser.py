@@ -26,6 +26,9 @@ ENGINE_LOG = "".join(
 )
 
 
+UNFOLD = "document.querySelectorAll('details').forEach(d => { d.open = true }); document.querySelectorAll('.panel').forEach(p => { p.hidden = false })"
+
+
 def opened(browser: Any, html: str, place: Path, **settings: Any) -> Watched:
     place.write_text(html, encoding="utf-8")
     watched = Watched(browser, **settings)
@@ -37,7 +40,7 @@ def clean(watched: Watched) -> None:
     assert watched.problems == []
     assert watched.dialogs == []
     assert len(watched.requests) == 1, watched.requests
-    watched.page.evaluate("document.querySelectorAll('details').forEach(d => { d.open = true })")
+    watched.page.evaluate(UNFOLD)
     assert watched.violations() == []
 
 
@@ -46,6 +49,7 @@ def test_a_serving_report_shows_queue_and_cache(browser: Any, tmp_path: Path) ->
     log.write_text(ENGINE_LOG, encoding="utf-8")
     watched = opened(browser, to_html(diagnose(str(log))), tmp_path / "report.html")
     assert watched.page.locator("svg[aria-label*='KV cache']").count() == 1
+    watched.page.click("#tab-timeline")
     watched.page.locator("#h-serving-0").scroll_into_view_if_needed()
     watched.snapshot("report-engine")
     clean(watched)

@@ -38,7 +38,7 @@ def test_keys_move_a_slider_and_the_replay_of_that_place_is_shown(
     steps = table.columns["step_s"]
     watched = Watched(browser)
     page = watched.page
-    page.goto(report.as_uri())
+    page.goto(report.as_uri() + "#whatif")
     said = page.locator("#sl-step")
     assert show(float(steps[0]), Unit.SECOND) in said.inner_text()
     first = page.locator("#sl-0")
@@ -63,7 +63,7 @@ def test_keys_move_a_slider_and_the_replay_of_that_place_is_shown(
 def test_they_fit_wide_and_narrow_light_and_dark(browser: Any, report: Path) -> None:
     watched = Watched(browser)
     page = watched.page
-    page.goto(report.as_uri())
+    page.goto(report.as_uri() + "#whatif")
     for width, scheme in ((1280, "light"), (390, "dark")):
         page.set_viewport_size({"width": width, "height": 900})
         page.emulate_media(color_scheme=scheme)

@@ -26,7 +26,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def opened(browser: Any, report: Path, width: int, **settings: Any) -> Watched:
     watched = Watched(browser, **settings)
     watched.page.set_viewport_size({"width": width, "height": 900})
-    watched.page.goto(report.as_uri())
+    watched.page.goto(f"{report.as_uri()}#timeline")
     watched.page.locator("#tl").scroll_into_view_if_needed()
     return watched
 
@@ -125,6 +125,7 @@ def test_a_click_tells_the_facts_and_keys_go_on(browser: Any, report: Path) -> N
 def test_a_finding_jumps_to_what_proves_it(browser: Any, report: Path) -> None:
     watched = opened(browser, report, 1280)
     page = watched.page
+    page.click("#tab-why")
     page.locator("a.jump").first.press("Enter")
     settled(page)
     assert page.evaluate("document.activeElement.id") == "tl"
@@ -180,6 +181,7 @@ def test_other_times_and_the_critical_path_are_shown(browser: Any, report: Path)
 def test_a_heading_sorts_its_table(browser: Any, report: Path) -> None:
     watched = opened(browser, report, 1280)
     page = watched.page
+    page.click("#tab-kernels")
     names = "[...document.querySelectorAll('#top-kernels tbody tr')].map(r => Number(r.cells[%d].dataset.v))"
     heads = page.locator("#top-kernels th").all_inner_texts()
     count = next(i for i, word in enumerate(heads) if word.startswith("count"))

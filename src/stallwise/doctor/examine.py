@@ -114,7 +114,8 @@ class Consultation:
 def examine(evidence: Evidence, put: Collection[str] = (), curve: tuple[float, ...] | None = None) -> Diagnosis:
     """Measures, proves, recognises, answers; `put`: what was asked before, `curve`: how sure answers to it may make us."""
     rules = all_rules()
-    proved = prove(evidence, rules, _verdicts(evidence, rules))
+    verdicts, passed = _verdicts(evidence, rules)
+    proved = prove(evidence, rules, verdicts)
     stated = tuple(complaints(evidence))
     cannot_be = contradictions(evidence)
     found = answer(evidence, rules, proved, stated, cannot_be, curve)
@@ -148,6 +149,7 @@ def examine(evidence: Evidence, put: Collection[str] = (), curve: tuple[float, .
             trials=trials_in(evidence),
             scenes=scenes_of(evidence, findings),
             questions=_questions(evidence, found, put, complained=bool(stated)),
+            passed=tuple(sorted(set(passed) - {f.cause for f in findings})),
         )
     )
     return self_checked(_in_order(answered))
@@ -181,28 +183,32 @@ def _questions(evidence: Evidence, found: Answer, put: Collection[str], *, compl
     return (best,) if best is not None else ()
 
 
-def _verdicts(evidence: Evidence, rules: Sequence[Rule]) -> list[Finding | Unknown]:
-    """What measures and provers say in the time there is for all of them."""
+def _verdicts(evidence: Evidence, rules: Sequence[Rule]) -> tuple[list[Finding | Unknown], list[str]]:
+    """What measures and provers say in the time there is for all of them, and the causes that were looked for in vain."""
     found: list[Finding | Unknown] = []
+    passed: list[str] = []
     try:
         with at_most_of_work(EXAMINATION_S), unwarned():
             measure_evidence(evidence)
             for rule in rules:
-                found += _verdict(rule, evidence)
+                said = _verdict(rule, evidence)
+                found += said or []
+                passed += [rule.cause] if said == [] and rule.can_judge(evidence) else []
                 if out_of_time():  # the rule itself was the one to be stopped
                     raise OutOfTime
     except OutOfTime:
         text = f"the examination took longer than its limit of {EXAMINATION_S:.0f} s; some causes were not looked for"
         evidence.notes.append(Note(text, Source(""), lost=True))
-    return found
+    return found, passed
 
 
-def _verdict(rule: Rule, evidence: Evidence) -> list[Finding | Unknown]:
-    """What one prover says; one that fails leaves a note and the others speak."""
+def _verdict(rule: Rule, evidence: Evidence) -> list[Finding | Unknown] | None:
+    """What one prover says; one that fails leaves a note, says nothing at all, and the others speak."""
 
     def judged() -> Iterator[Finding | Unknown]:
         yield from rule.verdicts(evidence)
 
     answers = tried(judged(), f"the rule {rule.cause}", Source(""), STEP_S)
-    evidence.notes += [a for a in answers if isinstance(a, Note)]
-    return [a for a in answers if not isinstance(a, Note)]
+    failures = [a for a in answers if isinstance(a, Note)]
+    evidence.notes += failures
+    return [a for a in answers if not isinstance(a, Note)] or (None if failures else [])

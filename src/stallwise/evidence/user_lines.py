@@ -59,6 +59,11 @@ def is_users(line: str) -> bool:
     return not line.startswith(LIBRARIES)
 
 
+def is_library(frame: str) -> bool:
+    """A frame as traces name them: of an installed package, of Python itself, or built in."""
+    return not is_users(frame) or frame.startswith("<built-in") or "-packages/" in frame or "/lib/python" in frame
+
+
 def user_lines(stacks: Iterable[tuple[str, Sequence[str], int]], source: Source, scope: Scope = WHOLE) -> Table | None:
     """From (stage, stack with the innermost line first, samples); None where no stack has a line of the user's."""
     own: Counter[tuple[str, str]] = Counter()

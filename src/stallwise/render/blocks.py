@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from enum import IntEnum
+from enum import IntEnum, StrEnum
 from typing import TYPE_CHECKING, Any
 
 from stallwise.units import Unit, show
@@ -22,6 +22,16 @@ class Depth(IntEnum):
     FIRST = 0
     REPORT = 1
     PAGE = 2
+
+
+class Tab(StrEnum):
+    """The part of the page that a block stands in; where there is one only, no tabs are drawn."""
+
+    WHY = "Why"
+    TIMELINE = "Timeline"
+    KERNELS = "Kernels and lines"
+    MEMORY = "Memory"
+    EVERYTHING = "Everything"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +130,7 @@ class Titled:
     title: str = ""  # the heading of reports, and of the terminal where there is no label
     label: str = ""  # six characters at most: stands in the terminal's margin
     depth: Depth = Depth.FIRST
+    tab: Tab = Tab.WHY
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,6 +258,7 @@ class Picture:
     drawn: tuple[str, ...] = ()  # for a terminal
     label: str = ""
     depth: Depth = Depth.PAGE
+    tab: Tab = Tab.WHY
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,6 +271,7 @@ class Interactive:
     title: str = ""
     label: str = ""
     depth: Depth = Depth.PAGE
+    tab: Tab = Tab.WHY
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,11 +282,23 @@ class Group(Titled):
     badges: tuple[Words, ...] = ()
     folded: bool = False
     is_open: bool = False
-    jump: tuple[int, int] | None = None  # number of a finding in the timeline, and of its places there
+    number: int | None = None  # of the finding that it tells
+    places: int = 0  # that the timeline shows of it
     slug: str = ""
 
 
 Block = Steps | Facts | Table | Bars | Series | Note | Code | Picture | Interactive | Group
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """One thing that was looked for: what was found, what it is worth, and where the page tells it."""
+
+    kind: str  # "fail", "info", "passed", "not judged" or "crashed"
+    word: str
+    worth: Words = ""
+    slug: str = ""  # of the group that tells it
+    number: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,6 +307,7 @@ class Document:
 
     verdict: Verdict
     blocks: tuple[Block, ...]
+    listed: tuple[Listed, ...] = ()  # beside everything else on the page
     subject: str = ""  # what was looked at
     verb: str = ""
     inputs: tuple[str, ...] = ()

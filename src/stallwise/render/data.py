@@ -21,7 +21,22 @@ from stallwise.render.blocks import (
 )
 
 KEY = "document"
-FOR_EYES = {"depth", "label", "kind", "hot", "bare", "inline", "folded", "is_open", "jump", "slug", "do_depth", "drop"}
+FOR_EYES = {
+    "depth",
+    "label",
+    "kind",
+    "hot",
+    "bare",
+    "inline",
+    "folded",
+    "is_open",
+    "slug",
+    "do_depth",
+    "drop",
+    "tab",
+    "number",
+    "places",
+}
 
 
 def with_document(data: Any, document: Document) -> Any:

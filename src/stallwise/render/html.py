@@ -20,6 +20,7 @@ from stallwise.render.blocks import (
     Number,
     Range,
     Series,
+    Tab,
     Table,
     Words,
     plain,
@@ -41,9 +42,14 @@ def to_html(answer: object, **options: Any) -> str:
     document = answer if isinstance(answer, Document) else document_of(answer, deep=True, **options)
     parts = list(_parts(document.blocks))
     style = asset("document.css") + "".join(asset(f"{name}/{name}.css") for name, _ in parts)
-    script = asset("document.js") + "".join(_own_names(name, scripts) for name, scripts in parts)
+    script = '"use strict";\n' + "".join(
+        f"(() => {{\n{code}}})();\n"
+        for code in (*(part_script(name, scripts) for name, scripts in parts), _without_remarks(asset("document.js")))
+    )
     page: str = _template("document.html").render(
         document=document,
+        panels=_panels(document.blocks),
+        whole=True,
         style=Markup(style),
         script=Markup(script),
         style_hash=_content_hash(style),
@@ -51,6 +57,17 @@ def to_html(answer: object, **options: Any) -> str:
         version=version_shown(),
     )
     return page
+
+
+def to_fragment(document: Document) -> str:
+    """The answer alone, for a page that has the styles and scripts already."""
+    part: str = _template("document.html").render(document=document, panels=_panels(document.blocks), whole=False)
+    return part
+
+
+def _panels(blocks: Sequence[Block]) -> list[tuple[str, str, list[Block]]]:
+    """Name, word and blocks of each tab in which anything stands."""
+    return [(tab.name.lower(), tab.value, inside) for tab in Tab if (inside := [b for b in blocks if b.tab is tab])]
 
 
 @cache
@@ -78,9 +95,15 @@ def _parts(blocks: Sequence[Block]) -> Iterator[tuple[str, tuple[str, ...]]]:
     yield from ((b.name, b.scripts) for b in inside if isinstance(b, Interactive))
 
 
-def _own_names(name: str, scripts: Sequence[str]) -> str:
-    """All scripts of a part as one, whose names no other script sees."""
-    return "(() => {\n" + "".join(asset(f"{name}/{script}.js") for script in scripts) + "})();\n"
+def part_script(name: str, scripts: Sequence[str]) -> str:
+    """All scripts of a part as one."""
+    return _without_remarks("".join(asset(f"{name}/{script}.js") for script in scripts))
+
+
+def _without_remarks(script: str) -> str:
+    """Remarks and indentation stay in the source: a report carries its scripts along."""
+    lines = (line.strip() for line in script.splitlines())
+    return "\n".join(line for line in lines if line and not line.startswith("//")) + "\n"
 
 
 def _content_hash(text: str) -> str:
@@ -133,6 +156,10 @@ def _drawn(series: Series) -> Markup:
     return picture(parts, PANEL + 4, series.name)
 
 
+def _kind(block: Block) -> str:
+    return type(block).__name__
+
+
 def _section(block: Interactive) -> Markup:
     return Markup(_template(f"{block.name}/{block.name}.html").render(**block.values))
 
@@ -152,6 +179,6 @@ def _environment() -> Environment:
     )
     found.filters["share"] = lambda value: show(value, Unit.SHARE)
     found.filters |= {"words": _words, "plain": plain, "sort_value": sort_value, "meter": _meter, "drawn": _drawn}
-    found.filters |= {"section": _section}
-    found.globals |= {"waterfall": _waterfall, "kind": lambda block: type(block).__name__}
+    found.filters |= {"section": _section, "kind": _kind}
+    found.globals |= {"waterfall": _waterfall, "kind": _kind}
     return found

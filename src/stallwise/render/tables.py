@@ -9,7 +9,7 @@ from stallwise.doctor.findings.diagnosis import Diagnosis
 from stallwise.evidence.fact import Table
 from stallwise.evidence.top import PREFIX, WHAT
 from stallwise.render import blocks
-from stallwise.render.blocks import Column, Depth, Group, Number, Words
+from stallwise.render.blocks import Column, Depth, Group, Number, Tab, Words
 from stallwise.render.phrases import place
 from stallwise.units import Unit, show
 
@@ -81,15 +81,20 @@ def table_rows(table: Table) -> list[dict[str, Any]]:
     ]
 
 
-def tables_block(diagnosis: Diagnosis) -> Group:
-    """What took most, a table each; the first is open."""
+def tables_blocks(diagnosis: Diagnosis) -> list[Group]:
+    """What took most time and what most memory, a table each; the first is open."""
     found = shown_tables(diagnosis)
-    return Group(
-        tuple(_laid_out(what, table, is_open=n == 0) for n, (what, table) in enumerate(found.items())),
-        title="What took most",
-        depth=Depth.PAGE,
-        slug="top",
-    )
+    of_memory = {what: table for what, table in found.items() if what == "allocations"}
+    of_time = {what: table for what, table in found.items() if what not in of_memory}
+    return [
+        Group(
+            tuple(_laid_out(what, table, is_open=n == 0) for n, (what, table) in enumerate(tables.items())),
+            title=title, depth=Depth.PAGE, slug=slug, tab=tab,
+        )
+        for tables, title, slug, tab in (
+            (of_time, "What took most time", "top", Tab.KERNELS), (of_memory, "What took most memory", "held", Tab.MEMORY)
+        )
+    ]  # fmt: skip
 
 
 def _laid_out(what: str, table: Table, *, is_open: bool) -> blocks.Table:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Sequence
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
 from markupsafe import Markup
 from numpy.typing import NDArray
 
-from stallwise.doctor.findings.diagnosis import Diagnosis
+from stallwise.doctor.findings.finding import Finding
 from stallwise.doctor.findings.scene import Scene
 from stallwise.evidence.fact import Table
+from stallwise.evidence.user_lines import is_library
 from stallwise.render.colours import CLASS
 from stallwise.render.phrases import place
 from stallwise.render.strict_json import dumps
@@ -19,7 +22,7 @@ from stallwise.units import Unit, show
 
 SCRIPTS = (
     "state", "words", "scenes", "colours", "layout", "view", "boxes", "links", "overview", "picture",
-    "facts", "finding", "pointer", "keys", "controls",
+    "facts", "finding", "ranges", "trail", "icicle", "save", "pointer", "keys", "controls",
 )  # fmt: skip
 PLAIN = ("version", "track", "depth", "name", "operator", "account", "work", "count", "correlation", "facts")
 SEEN_PART = 0.01  # of the step: shorter parts are left out of the table
@@ -29,29 +32,33 @@ VARINT_BITS = 7
 MOST_BYTES = 2_400_000  # of all scenes: the whole report stays below three million
 
 
-def timeline_parts(diagnosis: Diagnosis) -> dict[str, Any] | None:
-    """What the section lays out; None where no trace was read."""
-    if not diagnosis.scenes:
+def timeline_parts(
+    shown: Sequence[Scene], findings: Sequence[Finding] = (), labels: Sequence[str] = ()
+) -> dict[str, Any] | None:
+    """What the section lays out; None where no trace was read. Scenes with labels are runs: the second stands below the first."""
+    if not shown:
         return None
     packed_scenes: list[str] = []
     room = MOST_BYTES
-    for scene in diagnosis.scenes:
-        text = _json(_scene(scene))
+    for scene, label in zip_longest(shown, labels, fillvalue=""):
+        text = _json(_scene(scene, label))
         room -= len(text)
         if packed_scenes and room < 0:
             break
         packed_scenes.append(text)
-    scenes = diagnosis.scenes[: len(packed_scenes)]
+    scenes = tuple(shown[: len(packed_scenes)])
     first = scenes[0].table
-    proofs = {i: where for i in range(len(diagnosis.findings)) if (where := _proofs(scenes, i))}
+    proofs = {i: where for i in range(len(findings)) if (where := _proofs(scenes, i))}
     data = {
         "proofs": proofs,
+        "findings": [f.cause for f in findings],
         "classes": [CLASS[word] for word in first.meta["accounts"]],
     }
+    data |= {"below": 1} if labels and len(scenes) > 1 else {}
     used = np.unique(np.concatenate([s.table.columns["account"] for s in scenes])).tolist()
     return {
         "unit": first.meta["unit"],
-        "jumps": {id(diagnosis.findings[i]): (i, len(rows)) for i, (_, rows) in proofs.items()},
+        "places": {i: len(rows) for i, (_, rows) in proofs.items()},
         "data": Markup(f'{{"scenes":[{",".join(packed_scenes)}],{_json(data)[1:]}'),
         "label": f"Timeline of {first.meta['step']}, which took {show(first.meta['length_s'], Unit.SECOND)}",
         "legend": [(CLASS[word], word) for i, word in enumerate(first.meta["accounts"]) if i in used],
@@ -75,16 +82,17 @@ def _proofs(scenes: tuple[Scene, ...], finding: int) -> tuple[int, list[int]] | 
     return None
 
 
-def _scene(scene: Scene) -> dict[str, Any]:
+def _scene(scene: Scene, label: str = "") -> dict[str, Any]:
     table, meta = scene.table, scene.table.meta
     columns = _columns(table)
     path = meta["path"]
     return {
-        "label": _label(table),
+        "label": f"{label}: {_label(table)}" if label else _label(table),
         "source": place(table.source),
         "summary": _summary(table),
         "begin": _ns(np.array([meta["begin_s"]]))[0].item(),
         "names": meta["names"],
+        "library": [i for i, name in enumerate(meta["names"]) if is_library(name)],
         "facts": meta["facts"],
         "accounts": meta["accounts"],
         "works": meta["works"],

@@ -82,6 +82,7 @@ class Diagnosis(Shown):
     scenes: tuple[Scene, ...] = ()  # steps that can be looked at, the most telling first
     questions: tuple[Question, ...] = ()  # what separates the causes that are left, where none is proved
     why_unclear: str = ""  # one sentence, where the state is unclear
+    passed: tuple[str, ...] = ()  # causes whose numbers were all there and show nothing
     incident: Incident | None = None  # of several files: what happened in which order
 
     def _line(self) -> str:

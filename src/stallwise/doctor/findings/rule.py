@@ -53,6 +53,11 @@ class Rule:
         """What `explain` prints."""
         return cleandoc(import_module(self.judge.__module__).__doc__ or "")
 
+    def can_judge(self, evidence: Evidence) -> bool:
+        """Whether all that it needs is there, so that its silence says something."""
+        parts = [evidence.within(s) for s in evidence.scopes(self.per)] if self.per else [evidence]
+        return bool(self.needs) and any(all(part.all(q) for q in self.needs) for part in parts)
+
     def verdicts(self, evidence: Evidence) -> list[Finding | Unknown]:
         """What this rule says; empty when the cause is not there."""
         if self.per is None:

@@ -10,8 +10,10 @@ from stallwise.render.blocks import (
     Column,
     Document,
     Facts,
+    Interactive,
     Number,
     Picture,
+    Tab,
     Table,
     Verdict,
     Words,
@@ -51,7 +53,7 @@ def document(comparison: Comparison, *, deep: bool = False) -> Document:
         steps("Gone", comparison.vanished, label="gone"),
         _changes("Set up differently", comparison.setup, "setup"),
         _changes("Also moved", tuple(c for c in comparison.changes if c.worse is None), "also"),
-        _picture(comparison) if deep else None,
+        *([_picture(comparison), _both(comparison)] if deep else []),
         verb="compare",
         subject=f"{_named(good)} and {_named(bad)}",
         inputs=(*good.evidence.inputs, *bad.evidence.inputs),
@@ -95,6 +97,17 @@ def moved(change: Change) -> Words:
         sign = "+" if change.delta_s > 0 else "-"
         return Number(change.delta_s, Unit.SECOND, f"{sign}{show(abs(change.delta_s), Unit.SECOND)}")
     return share(change.relative, signed=True) if change.relative is not None else ""
+
+
+def _both(comparison: Comparison) -> Interactive | None:
+    """A step of each on one axis."""
+    from stallwise.render.timeline import SCRIPTS, timeline_parts
+
+    sides = (comparison.good, comparison.bad)
+    if not all(side.scenes for side in sides):
+        return None
+    values = timeline_parts([side.scenes[0] for side in sides], (), ("first", "second"))
+    return Interactive("timeline", SCRIPTS, values, tab=Tab.TIMELINE) if values else None
 
 
 def _picture(comparison: Comparison) -> Picture | None:

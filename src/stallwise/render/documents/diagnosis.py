@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Any
 
 from stallwise.doctor.findings.diagnosis import Diagnosis, State
@@ -19,7 +20,9 @@ from stallwise.render.blocks import (
     Group,
     Interactive,
     Line,
+    Listed,
     Note,
+    Tab,
     Table,
     Words,
     is_empty,
@@ -33,7 +36,7 @@ from stallwise.render.blocks import (
 )
 from stallwise.render.blocks import document as filled
 from stallwise.render.colours import CLASS, guilty
-from stallwise.render.phrases import an, category_ends, fix_saves, named_by_user, place, places
+from stallwise.render.phrases import an, category_ends, fix_saves, named_by_user, place, places, saved
 from stallwise.render.verdict import (
     CATEGORY_MEANING,
     could_be,
@@ -56,6 +59,7 @@ MOST_CAPTURES = 2  # one may be impossible to get
 MOST_ALSO = 6
 MOST_CAUSES = {Depth.FIRST: 5, Depth.REPORT: 10}  # that a person weighs
 MOST_KERNELS = 40
+MOST_LISTED = 20
 MOST_FACTS = 250
 MOST_SEPARATED = 8
 SOURCES_SHOWN = 3
@@ -66,7 +70,8 @@ def document(diagnosis: Diagnosis, *, deep: bool = False) -> Document:
     run = run_findings(diagnosis)
     sick, unclear = diagnosis.state is State.SICK, diagnosis.state is State.UNCLEAR
     argued = bool(run) and (sick or leading_hypothesis(diagnosis) is run[0])
-    timeline, jumps = _timeline(diagnosis) if deep else (None, {})
+    timeline, places = _timeline(diagnosis) if deep else (None, {})
+    told = {id(f): Told(i, places.get(i, 0)) for i, f in enumerate(diagnosis.findings)}
     ledger = diagnosis.ledger
     return filled(
         verdict(diagnosis),
@@ -76,7 +81,7 @@ def document(diagnosis: Diagnosis, *, deep: bool = False) -> Document:
         steps("Your spans and gauges", named_by_user(ledger), label="yours") if ledger else None,
         steps("Not explained", unexplained_rows(diagnosis), label="rest"),
         Group(
-            _argument(run[0], shortly=not sick), jump=jumps.get(id(run[0])),
+            _argument(run[0], shortly=not sick), **told[id(run[0])].where,
             title="Why, and what to do" if sick else "What speaks for the likeliest",
         ) if argued else None,
         steps("Shown to be well" if diagnosis.healthy else "What was seen", proof_rows(diagnosis), label="seen"),
@@ -84,17 +89,50 @@ def document(diagnosis: Diagnosis, *, deep: bool = False) -> Document:
         _hypotheses(diagnosis, run),
         steps("Not understood", not_understood_rows(diagnosis), label="unread") if unclear else None,
         *_tried(diagnosis),
-        _also(diagnosis, run[1:] if argued else run, jumps),
+        _also(diagnosis, run[1:] if argued else run, told),
         *([timeline, _sliders(diagnosis), *_drawn(diagnosis)] if deep else []),
-        _kernels(diagnosis, jumps),
-        _all_fixes(run),
+        _kernels(diagnosis, told),
         _question(diagnosis) if unclear and diagnosis.questions else None,
         _next(diagnosis),
-        steps("About the input", [Line(n.text, place(n.source)) for n in diagnosis.notes], label="note", most=5),
+        steps("About the input", [Line(n.text, place(n.source)) for n in diagnosis.notes], label="note", most=5,
+              tab=Tab.EVERYTHING),
         _facts(diagnosis) if deep else None,
+        listed=_listed(diagnosis, run) if deep else (),
         subject=diagnosis.subject,
         inputs=tuple(diagnosis.evidence.inputs) or ("stated facts",),
     )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """A finding's number, and in how many places the timeline shows it."""
+
+    number: int
+    places: int
+
+    @property
+    def where(self) -> dict[str, Any]:
+        """What a group that tells it carries."""
+        return {"number": self.number, "places": self.places, "slug": slug_of(self.number)}
+
+
+def slug_of(number: int) -> str:
+    """Of the group that tells a finding."""
+    return f"finding-{number}"
+
+
+def _listed(diagnosis: Diagnosis, run: list[Finding]) -> tuple[Listed, ...]:
+    """All that was looked for: what fails with what it is worth, what is good to know, what passed, and parts that failed."""
+    found = []
+    for i, f in enumerate(diagnosis.findings[:MOST_LISTED]):
+        failed = f.is_verdict or (diagnosis.state is State.SICK and f is run[0])
+        worth = saved(f.gain) if f.gain and f.gain.high_s > 0 else share(f.confidence)
+        where = f" · {f.scope.kernel}" if f.scope.kernel else ""
+        found.append(Listed("fail" if failed else "info", f"{f.cause}{where}", worth, slug_of(i), i))
+    found.sort(key=lambda entry: entry.kind)  # "fail" before "info", else as ranked
+    crashed = [Listed("crashed", n.text) for n in diagnosis.notes if n.lost and not n.source.file]
+    passed = [Listed("passed", cause) for cause in diagnosis.passed]
+    return (*found, *crashed, *passed, *(Listed("not judged", u.cause) for u in diagnosis.unknown))
 
 
 def _incident(diagnosis: Diagnosis) -> list[Block]:
@@ -117,9 +155,9 @@ def _tried(diagnosis: Diagnosis) -> list[Table]:
 def _drawn(diagnosis: Diagnosis) -> list[Block]:
     """What took most, and all pictures."""
     from stallwise.render.pictures import figures
-    from stallwise.render.tables import tables_block
+    from stallwise.render.tables import tables_blocks
 
-    return [tables_block(diagnosis), *figures(diagnosis)]
+    return [*tables_blocks(diagnosis), *figures(diagnosis)]
 
 
 def _line(reason: Reason) -> Line:
@@ -203,25 +241,22 @@ def _action(fix: Fix) -> tuple[Words, Words]:
     return (f"{fix.action}  ({fix.worth})" if fix.worth else fix.action), ""
 
 
-def _also(diagnosis: Diagnosis, rest: list[Finding], jumps: dict[int, tuple[int, int]]) -> Group:
+def _also(diagnosis: Diagnosis, rest: list[Finding], told: dict[int, Told]) -> Group:
     """Further findings, a row each until they are opened."""
-    found = [_folded(f, diagnosis.ledger, jumps) for f in rest]
+    found = [_folded(f, diagnosis.ledger, told) for f in rest]
     first = [f for f in found if f.depth is Depth.FIRST]
     deeper = [f for f in found if f.depth is not Depth.FIRST]
-    over = [
-        Group(f.blocks, f.badges, folded=True, jump=f.jump, title=f.title, depth=Depth.REPORT)
-        for f in first[MOST_ALSO:]
-    ]
+    over = [replace(f, depth=Depth.REPORT) for f in first[MOST_ALSO:]]
     return Group((*first[:MOST_ALSO], *over, *deeper), title="Also seen", label="also")
 
 
-def _folded(f: Finding, ledger: Ledger | None, jumps: dict[int, tuple[int, int]]) -> Group:
+def _folded(f: Finding, ledger: Ledger | None, told: dict[int, Told]) -> Group:
     scope = str(f.scope) if f.scope.kernel is None else ""
     badges = (f.cause, share(f.confidence), scope, "optional" if f.optional else "", _left(f, ledger))
     note = (Note(f.summary, depth=Depth.PAGE),) if f.summary else ()
     return Group(
         (*note, *_argument(f, depth=Depth.PAGE)), tuple(b for b in badges if b), folded=True, title=f.headline,
-        jump=jumps.get(id(f)), depth=Depth.REPORT if f.recognised else Depth.FIRST,
+        depth=Depth.REPORT if f.recognised else Depth.FIRST, **told[id(f)].where,
     )  # fmt: skip
 
 
@@ -230,29 +265,15 @@ def _left(finding: Finding, ledger: Ledger | None) -> Words:
     return saves(finding.gain, ledger)
 
 
-def _kernels(diagnosis: Diagnosis, jumps: dict[int, tuple[int, int]]) -> Group:
+def _kernels(diagnosis: Diagnosis, told: dict[int, Told]) -> Group:
     rows = [
         Group(
-            tuple(_folded(f, None, jumps) for f in found), (found[0].headline,), folded=True, is_open=n < 3,
+            tuple(_folded(f, None, told) for f in found), (found[0].headline,), folded=True, is_open=n < 3,
             title=name, depth=Depth.REPORT,
         )
         for n, (name, found) in enumerate(list(kernel_findings(diagnosis).items())[:MOST_KERNELS])
     ]  # fmt: skip
-    return Group(tuple(rows), title="Kernels", depth=Depth.REPORT, slug="kernels")
-
-
-def _all_fixes(run: list[Finding]) -> Table | None:
-    if len([f for f in run if f.fixes]) < 2:  # of one finding they stand above
-        return None
-    rows = sorted(
-        ((f.cause, fix) for f in run for fix in f.fixes), key=lambda r: -(r[1].gain.middle_s if r[1].gain else 0.0)
-    )
-    return table(
-        "All fixes, by gain",
-        (Column("cause"), sentence("do this"), Column("worth"), sentence("costs", 1), sentence("risk", 1)),
-        ((cause, fix.action, fix_saves(fix), fix.cost, fix.risk) for cause, fix in rows),
-        depth=Depth.PAGE,
-    )
+    return Group(tuple(rows), title="Kernels", depth=Depth.REPORT, slug="kernels", tab=Tab.KERNELS)
 
 
 def _hypotheses(diagnosis: Diagnosis, run: list[Finding]) -> Group:
@@ -265,7 +286,11 @@ def _hypotheses(diagnosis: Diagnosis, run: list[Finding]) -> Group:
         sentence("for", 1),
         sentence("against", 1),
     )
-    rows = ((h.cause, share(h.probability), _texts(h.because), _texts(h.against)) for h in found)
+    argued = {f.cause for f in run}  # says it above
+    rows = (
+        (h.cause, share(h.probability), "" if h.cause in argued else _texts(h.because), _texts(h.against))
+        for h in found
+    )
     tree = steps("", diagnosis.tree, ordered=True, depth=Depth.PAGE)
     return Group(
         (
@@ -274,6 +299,7 @@ def _hypotheses(diagnosis: Diagnosis, run: list[Finding]) -> Group:
             Group((tree,), folded=True, title="How the questions were asked", depth=Depth.PAGE) if diagnosis.tree else Note(""),
         ) if found else (),
         title="What it could be", label="maybe", depth=Depth.REPORT if plain_answer else Depth.FIRST,
+        tab=Tab.WHY if diagnosis.state is State.UNCLEAR else Tab.EVERYTHING,
     )  # fmt: skip
 
 
@@ -307,18 +333,18 @@ def _next(diagnosis: Diagnosis) -> Group:
     return Group(tuple(rows), title="Capture next", label="next", slug="next")
 
 
-def _timeline(diagnosis: Diagnosis) -> tuple[Interactive | None, dict[int, tuple[int, int]]]:
+def _timeline(diagnosis: Diagnosis) -> tuple[Interactive | None, dict[int, int]]:
     from stallwise.render.timeline import SCRIPTS, timeline_parts
 
-    values = timeline_parts(diagnosis)
-    return (Interactive("timeline", SCRIPTS, values), values["jumps"]) if values else (None, {})
+    values = timeline_parts(diagnosis.scenes, diagnosis.findings)
+    return (Interactive("timeline", SCRIPTS, values, tab=Tab.TIMELINE), values["places"]) if values else (None, {})
 
 
 def _sliders(diagnosis: Diagnosis) -> Interactive | None:
     from stallwise.render.sliders import SCRIPTS, sliders_parts
 
     values = sliders_parts(diagnosis)
-    return Interactive("sliders", SCRIPTS, values) if values else None
+    return Interactive("sliders", SCRIPTS, values, tab=Tab.TIMELINE) if values else None
 
 
 def _facts(diagnosis: Diagnosis) -> Table:
@@ -332,6 +358,7 @@ def _facts(diagnosis: Diagnosis) -> Table:
         (_fact(f) for f in facts[:MOST_FACTS]),
         folded=f"{min(len(facts), MOST_FACTS)} facts{more}",
         depth=Depth.PAGE,
+        tab=Tab.EVERYTHING,
     )
 
 

@@ -9,12 +9,13 @@ from numpy.typing import NDArray
 from stallwise.doctor.findings.diagnosis import Diagnosis
 from stallwise.evidence.fact import Table
 from stallwise.evidence.operations import COMMUNICATION, Work
-from stallwise.render.blocks import Picture
+from stallwise.render.blocks import Picture, Tab
 from stallwise.render.phrases import place
 from stallwise.render.svg import WIDTH, box, line, picture, text
 from stallwise.units import Unit, show
 
 PLACE = 31
+TAB = Tab.TIMELINE
 Floats = NDArray[np.float64]
 LEFT, TOP = 170.0, 26.0
 MOST_ROWS, MOST_COLUMNS = 64, 120  # beyond, neighbours share a cell, which shows the worst of them

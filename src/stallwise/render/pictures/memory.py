@@ -6,7 +6,7 @@ import numpy as np
 
 from stallwise.doctor.findings.diagnosis import Diagnosis
 from stallwise.evidence.catalog.memory import LIVE_BYTES, OVER_TIME
-from stallwise.render.blocks import Picture
+from stallwise.render.blocks import Picture, Tab
 from stallwise.render.phrases import place
 from stallwise.render.pictures._areas import areas
 from stallwise.render.pictures._chart import PANEL, Curve, clock, panel
@@ -15,6 +15,7 @@ from stallwise.render.svg import WIDTH, box, picture, short, text
 from stallwise.units import Unit, show
 
 PLACE = 50
+TAB = Tab.MEMORY
 LEFT, ROW, BAR = 170.0, 24.0, 34.0
 MOST_PLACES = 12
 MOST_DEVICES = 4

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from stallwise.doctor.findings.diagnosis import Diagnosis
 from stallwise.evidence.ledger import Category, Ledger
-from stallwise.render.blocks import Picture
+from stallwise.render.blocks import Picture, Tab
 from stallwise.render.colours import CLASS, guilty
 from stallwise.render.phrases import place
 from stallwise.render.svg import WIDTH, box, picture, text
 from stallwise.units import Unit, show
 
 PLACE = 30
+TAB = Tab.TIMELINE
 LEFT, ROW, TOP = 170.0, 22.0, 26.0
 MOST_CELLS = 160  # columns: more ranks share a cell, which then shows the worst of them
 FAINTEST = 0.08

@@ -6,12 +6,13 @@ import math
 
 from stallwise.doctor.findings.diagnosis import Diagnosis
 from stallwise.evidence.fact import Table
-from stallwise.render.blocks import Picture
+from stallwise.render.blocks import Picture, Tab
 from stallwise.render.phrases import place
 from stallwise.render.svg import WIDTH, dot, line, picture, short, text
 from stallwise.units import Unit, show
 
 PLACE = 20
+TAB = Tab.KERNELS
 KIND = "roofline"
 LEFT, RIGHT, TOP, BOTTOM, HEIGHT = 92.0, 150.0, 16.0, 44.0, 380.0
 LABELLED = 6  # points with their name beside them, longest first

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from stallwise.doctor.findings.diagnosis import Diagnosis
 from stallwise.evidence.fact import Series
-from stallwise.render.blocks import Picture
+from stallwise.render.blocks import Picture, Tab
 from stallwise.render.phrases import place
 from stallwise.render.pictures._chart import PANEL, Curve, panel
 from stallwise.render.svg import picture
 from stallwise.units import Unit
 
 PLACE = 60
+TAB = Tab.TIMELINE
 FEWEST = 5  # points that make a course
 MOST_PANELS = 5
 GROUPS = (

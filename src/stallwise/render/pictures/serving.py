@@ -7,13 +7,14 @@ import numpy as np
 from stallwise.doctor.findings.diagnosis import Diagnosis
 from stallwise.evidence.catalog.serving import ENGINE_SAMPLES
 from stallwise.evidence.fact import Table
-from stallwise.render.blocks import Picture
+from stallwise.render.blocks import Picture, Tab
 from stallwise.render.phrases import place
 from stallwise.render.pictures._chart import PANEL, Curve, panel
 from stallwise.render.svg import picture
 from stallwise.units import Unit
 
 PLACE = 40
+TAB = Tab.TIMELINE
 FEWEST = 2  # samples that make a line
 PANELS = (
     ("requests", Unit.COUNT, (("running", "c1"), ("waiting", "c2"), ("paused", "c3"))),

@@ -33,7 +33,7 @@ function drawBoxes(line) {
         const colour = plainColour(i, line.kind, from);
         fillBox(dim && !shines ? colour.pale : colour.plain, x0, y, wide, tall);
       } else {
-        const colour = colourOf(i, line.kind, from), seen = shaded && wide > SPLIT_PX ? wide - 1 : wide;
+        const colour = line.kind === "python" && from.library.has(c.name[i]) ? colours.library : colourOf(i, line.kind, from), seen = shaded && wide > SPLIT_PX ? wide - 1 : wide;
         fillBox(dim && !shines ? colour.pale : shaded ? colour.by[c.name[i] % SHADES] : colour.plain, x0, y, seen, tall);
         if (c.count[i] > 1) fillBox(colours.back, x0, y + (tall >> 1), seen, 1); // a block of many
         if (c.idle[i] > 0 && c.account[i] >= 0) fillBox(colours.accounts[c.account[i]].plain, x0, y + tall - 3, seen, 3);

@@ -17,6 +17,7 @@ function takeTheme() {
   const hosts = HUES.map((hue) => dark ? `hsl(${hue} 18% 41%)` : `hsl(${hue} 30% 78%)`);
   colours.accounts = accounts.map(shades);
   colours.hosts = hosts.map(shades);
+  colours.library = shades(mixed(hosts[0], colours.back, 0.35));
 }
 
 // One colour in all the ways a box is filled: plain, by name, and pale where something else is meant. Mixed here once, so that

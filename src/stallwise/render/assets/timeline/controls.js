@@ -12,9 +12,12 @@ function show(number, v) {
   $("tl-beside").parentNode.hidden = !others.length && !steps.length;
   $("tl-path-on").hidden = !scene.path;
   $("tl-summary").textContent = `${scene.summary} Times: ${scene.versions[version].meaning}. From ${scene.source}.`;
+  state.trail = [];
+  tellTrail();
   letGo();
   layOut();
   fit();
+  tellIcicle();
 }
 
 function showBeside(value) {
@@ -23,6 +26,7 @@ function showBeside(value) {
   state.beside = step ? 0 : Number(value);
   layOut();
   fit();
+  if (state.range) tellRange();
 }
 
 function options(select, rows, chosen) {
@@ -40,12 +44,11 @@ $("tl-scene").addEventListener("change", (e) => show(Number(e.target.value), 0))
 $("tl-version").addEventListener("change", (e) => show(state.scene.number, Number(e.target.value)));
 $("tl-beside").addEventListener("change", (e) => showBeside(e.target.value));
 $("tl-path").addEventListener("change", (e) => { state.showPath = e.target.checked; paint(); });
-for (const button of document.querySelectorAll(".tl-buttons button")) {
-  button.addEventListener("click", () => ({ in: () => zoom(0.6), out: () => zoom(1 / 0.6), fit })[button.dataset.act]());
+for (const button of document.querySelectorAll(".tl-buttons button[data-act]")) {
+  button.addEventListener("click", () => ({ in: () => zoom(0.6), out: () => zoom(1 / 0.6), fit, sum: rangeHere, keys: () => $("tl-sheet").showModal() })[button.dataset.act]());
 }
-for (const link of document.querySelectorAll("a.jump")) {
-  link.addEventListener("click", (e) => { e.preventDefault(); jump(link.dataset.finding); });
-}
+document.addEventListener("stallwise-finding", ({ detail }) => { if (app.isConnected) showFinding(detail); });
+$("tl-sheet").querySelector("button").addEventListener("click", () => $("tl-sheet").close());
 new MutationObserver(recolour).observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", recolour);
 new ResizeObserver(layOut).observe(app);
@@ -53,5 +56,6 @@ new ResizeObserver(layOut).observe(app);
 document.querySelector(".tl-bar").hidden = app.hidden = false;
 options($("tl-scene"), told.scenes.map((from, k) => [k, from.label]), 0);
 takeTheme();
-state.beside = told.scenes[0].versions.findIndex((v) => v.word.startsWith("fixed"));
+state.beside = told.below !== undefined ? -1 : told.scenes[0].versions.findIndex((v) => v.word.startsWith("fixed"));
 show(0, 0);
+if (told.below !== undefined) { $("tl-beside").value = "step " + told.below; showBeside("step " + told.below); }

@@ -3,7 +3,7 @@ function choose(i, v = state.version, from = state.scene) {
   state.selected = from === state.scene ? i : -1;
   app.dataset.selected = i < 0 ? "" : from.names[from.c.name[i]];
   $("tl-facts").hidden = i < 0;
-  if (i >= 0) tellFacts(from.names[from.c.name[i]], factsOf(i, v, from));
+  if (i >= 0) tellFacts(from.names[from.c.name[i]], factsOf(i, v, from), from === state.scene ? citing(i) : []);
   paint();
 }
 
@@ -23,7 +23,7 @@ function factsOf(i, v, from) {
   return facts;
 }
 
-function tellFacts(name, facts) {
+function tellFacts(name, facts, findings) {
   const title = document.createElement("h3"), list = document.createElement("dl");
   title.textContent = name;
   for (const [word, value] of facts) {
@@ -32,7 +32,8 @@ function tellFacts(name, facts) {
     dd.textContent = value;
     list.append(dt, dd);
   }
-  $("tl-facts").replaceChildren(title, list);
+  const cites = findings.map((finding) => pressable(told.findings[finding], () => document.dispatchEvent(new CustomEvent("stallwise-open", { detail: finding }))));
+  $("tl-facts").replaceChildren(title, list, ...(cites.length ? [node("p", ["Cited by ", ...cites], "tl-buttons")] : []));
 }
 
 function goTo(i) {

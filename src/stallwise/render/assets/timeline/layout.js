@@ -4,6 +4,7 @@ const BESIDE_KINDS = ["accounts", "stream"];
 const DEEP_KINDS = ["thread", "python", "ranges"];
 
 function layOut() {
+  if (!app.clientWidth) return; // in a tab that is not shown
   state.width = app.clientWidth;
   state.ratio = devicePixelRatio || 1;
   state.gutter = state.width >= WIDE ? LABELS : 0;
@@ -25,10 +26,13 @@ function layOut() {
 
 function addTracks(y, from, v, kinds) {
   const strip = state.gutter ? 0 : STRIP; // on a narrow screen the label stands above its track
-  from.tracks.forEach(([kind, label], track) => {
+  const order = from.tracks.map((_, track) => track).sort((p, q) => isPinned(from, q) - isPinned(from, p) || p - q);
+  order.forEach((track) => {
+    const [kind, label] = from.tracks[track];
     const levels = from.levels[track][v];
     if (!levels.length || (kinds && !kinds.includes(kind))) return;
     const deep = DEEP_KINDS.includes(kind), line = { from, kind, label, track, v, y: y + strip, strip, deep: levels.length };
+    line.pinned = isPinned(from, track);
     line.shut = state.folded[foldKey(line)] ?? (deep && state.lines.some((before) => before.kind === kind));
     line.each = deep ? LEVEL : ROW;
     line.shown = line.shut ? 1 : levels.length;
@@ -37,6 +41,16 @@ function addTracks(y, from, v, kinds) {
     y += strip + line.height + GAP;
   });
   return y;
+}
+
+const isPinned = (from, track) => state.pinned.includes(from.number + ":" + track);
+
+function pin() {
+  const line = state.selected >= 0 ? lineOf(state.selected) : null;
+  if (!line) return;
+  const key = foldKey(line);
+  state.pinned = line.pinned ? state.pinned.filter((one) => one !== key) : [...state.pinned, key];
+  layOut();
 }
 
 function unfold(i) {

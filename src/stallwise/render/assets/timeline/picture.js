@@ -20,6 +20,8 @@ function draw() {
   drawBorder(xOf(0), colours.soft);
   if (state.showPath && state.scene.path && state.version === 0) drawPath();
   drawArrows();
+  drawFinding();
+  drawRange();
   ink.restore();
   drawSeenPart();
 }
@@ -52,7 +54,7 @@ function drawTrack(line) {
   ink.fillRect(state.gutter, line.y, plotWidth(), line.height);
   ink.fillStyle = colours.text;
   ink.textAlign = "left";
-  const mark = line.deep > 1 ? (line.shut ? "▸ " : "▾ ") : "", wide = state.gutter > 0;
+  const mark = (line.pinned ? "● " : "") + (line.deep > 1 ? (line.shut ? "▸ " : "▾ ") : ""), wide = state.gutter > 0;
   ink.fillText(short(mark + line.label, wide ? 23 : 50), 8, wide ? line.y + Math.min(line.height, ROW) / 2 : line.y - 7);
 }
 

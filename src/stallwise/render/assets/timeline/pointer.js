@@ -26,7 +26,8 @@ function labelAt(x, y) {
 
 function press(e) {
   const [x, y] = inside(e);
-  down.set(e.pointerId, { x, y, overview: y < OVERVIEW });
+  const marks = (e.shiftKey || (y >= OVERVIEW && y < OVERVIEW + RULER)) && x >= state.gutter;
+  down.set(e.pointerId, { x, y, overview: y < OVERVIEW, edge: marks ? heldEdge(x) ?? tOf(x) : null });
   app.setPointerCapture(e.pointerId);
   moved = 0;
   pinched = false;
@@ -38,6 +39,7 @@ function move(e) {
   const [x, y] = inside(e), was = down.get(e.pointerId);
   if (!was) return e.pointerType === "mouse" ? point(x, y) : undefined;
   if (was.overview) return lookFromOverview(x);
+  if (was.edge !== null) { moved += Math.abs(x - was.x); was.x = x; if (moved > DRAG_PX) setRange(was.edge, tOf(Math.max(x, state.gutter))); return; }
   const others = [...down].filter(([id]) => id !== e.pointerId).map(([, p]) => p);
   if (others.length) {
     const apart = Math.abs(x - others[0].x), before = Math.abs(was.x - others[0].x);
@@ -47,7 +49,7 @@ function move(e) {
     moved += Math.abs(x - was.x) + Math.abs(y - was.y);
     if (moved > DRAG_PX) { app.classList.add("drags"); pan((was.x - x) / plotWidth()); }
   }
-  down.set(e.pointerId, { x, y });
+  down.set(e.pointerId, { ...was, x, y });
 }
 
 function release(e) {

@@ -25,7 +25,7 @@ function opened(number) {
     if (c.correlation[i] > 0) twins.set(c.correlation[i], [...(twins.get(c.correlation[i]) || []), i]);
   }
   const path = from.links ? unpack(from.path, from.links, ["kind", "track", "start", "end"]) : null;
-  return scenes[number] = { ...from, c, starts, ends, levels: levelled(from, c, starts), twins, path, number };
+  return scenes[number] = { ...from, library: new Set(from.library), c, starts, ends, levels: levelled(from, c, starts), twins, path, number };
 }
 
 // Boxes by track, telling and level, in order of time.

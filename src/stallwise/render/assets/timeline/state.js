@@ -15,6 +15,10 @@ const state = {
   lit: new Set(),    // rows that prove a finding
   hits: [], hitSet: new Set(), hitAt: -1, // rows that a search found
   showPath: false,
+  range: null,       // what somebody marked, from and to
+  finding: -1,       // whose places are lit
+  trail: [],         // where one has leapt to
+  pinned: [],        // tracks that stand first
 };
 
 // What is drawn below: the same step in other times, or the step of another rank.

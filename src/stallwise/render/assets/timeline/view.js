@@ -58,7 +58,7 @@ function glide(from, to) {
 function reveal(i, close) {
   const s = state.scene.starts[state.version][i], e = state.scene.ends[state.version][i], [from, to] = state.view;
   unfold(i);
-  if (close) return glide(s - (e - s) * 0.6 - LEAST_NS, e + (e - s) * 0.6 + LEAST_NS);
+  if (close) return go(s - (e - s) * 0.5, e + (e - s) * 0.5, short(state.scene.names[state.scene.c.name[i]], 24));
   if (s >= from && e <= to && (e - s) / (to - from) * plotWidth() > 6) return paint();
   const around = Math.min(Math.max((e - s) * 8, LEAST_NS * 10), to - from);
   glide((s + e - around) / 2, (s + e + around) / 2);
