@@ -26,7 +26,8 @@ ENGINE_LOG = "".join(
 )
 
 
-UNFOLD = "document.querySelectorAll('details').forEach(d => { d.open = true }); document.querySelectorAll('.panel').forEach(p => { p.hidden = false })"
+UNFOLD = """for (const fold of document.querySelectorAll('details')) fold.open = true;
+for (const panel of document.querySelectorAll('.panel')) panel.hidden = false;"""
 
 
 def opened(browser: Any, html: str, place: Path, **settings: Any) -> Watched:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Sequence
-from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -40,8 +39,8 @@ def timeline_parts(
         return None
     packed_scenes: list[str] = []
     room = MOST_BYTES
-    for scene, label in zip_longest(shown, labels, fillvalue=""):
-        text = _json(_scene(scene, label))
+    for n, scene in enumerate(shown):
+        text = _json(_scene(scene, labels[n] if labels else ""))
         room -= len(text)
         if packed_scenes and room < 0:
             break
@@ -49,7 +48,7 @@ def timeline_parts(
     scenes = tuple(shown[: len(packed_scenes)])
     first = scenes[0].table
     proofs = {i: where for i in range(len(findings)) if (where := _proofs(scenes, i))}
-    data = {
+    data: dict[str, Any] = {
         "proofs": proofs,
         "findings": [f.cause for f in findings],
         "classes": [CLASS[word] for word in first.meta["accounts"]],
