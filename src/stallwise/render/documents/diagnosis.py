@@ -71,7 +71,7 @@ def document(diagnosis: Diagnosis, *, deep: bool = False) -> Document:
     sick, unclear = diagnosis.state is State.SICK, diagnosis.state is State.UNCLEAR
     argued = bool(run) and (sick or leading_hypothesis(diagnosis) is run[0])
     timeline, places = _timeline(diagnosis) if deep else (None, {})
-    told = {id(f): Told(i, places.get(i, 0)) for i, f in enumerate(diagnosis.findings)}
+    located = {id(f): Located(i, places.get(i, 0)) for i, f in enumerate(diagnosis.findings)}
     ledger = diagnosis.ledger
     return filled(
         verdict(diagnosis),
@@ -81,7 +81,7 @@ def document(diagnosis: Diagnosis, *, deep: bool = False) -> Document:
         steps("Your spans and gauges", named_by_user(ledger), label="yours") if ledger else None,
         steps("Not explained", unexplained_rows(diagnosis), label="rest"),
         Group(
-            _argument(run[0], shortly=not sick), **told[id(run[0])].where,
+            _argument(run[0], shortly=not sick), **located[id(run[0])].where,
             title="Why, and what to do" if sick else "What speaks for the likeliest",
         ) if argued else None,
         steps("Shown to be well" if diagnosis.healthy else "What was seen", proof_rows(diagnosis), label="seen"),
@@ -89,9 +89,9 @@ def document(diagnosis: Diagnosis, *, deep: bool = False) -> Document:
         _hypotheses(diagnosis, run),
         steps("Not understood", not_understood_rows(diagnosis), label="unread") if unclear else None,
         *_tried(diagnosis),
-        _also(diagnosis, run[1:] if argued else run, told),
+        _also(diagnosis, run[1:] if argued else run, located),
         *([timeline, _sliders(diagnosis), *_drawn(diagnosis)] if deep else []),
-        _kernels(diagnosis, told),
+        _kernels(diagnosis, located),
         _question(diagnosis) if unclear and diagnosis.questions else None,
         _next(diagnosis),
         steps("About the input", [Line(n.text, place(n.source)) for n in diagnosis.notes], label="note", most=5,
@@ -104,7 +104,7 @@ def document(diagnosis: Diagnosis, *, deep: bool = False) -> Document:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Located:
     """A finding's number, and in how many places the timeline shows it."""
 
     number: int
@@ -241,22 +241,22 @@ def _action(fix: Fix) -> tuple[Words, Words]:
     return (f"{fix.action}  ({fix.worth})" if fix.worth else fix.action), ""
 
 
-def _also(diagnosis: Diagnosis, rest: list[Finding], told: dict[int, Told]) -> Group:
+def _also(diagnosis: Diagnosis, rest: list[Finding], located: dict[int, Located]) -> Group:
     """Further findings, a row each until they are opened."""
-    found = [_folded(f, diagnosis.ledger, told) for f in rest]
+    found = [_folded(f, diagnosis.ledger, located) for f in rest]
     first = [f for f in found if f.depth is Depth.FIRST]
     deeper = [f for f in found if f.depth is not Depth.FIRST]
     over = [replace(f, depth=Depth.REPORT) for f in first[MOST_ALSO:]]
     return Group((*first[:MOST_ALSO], *over, *deeper), title="Also seen", label="also")
 
 
-def _folded(f: Finding, ledger: Ledger | None, told: dict[int, Told]) -> Group:
+def _folded(f: Finding, ledger: Ledger | None, located: dict[int, Located]) -> Group:
     scope = str(f.scope) if f.scope.kernel is None else ""
     badges = (f.cause, share(f.confidence), scope, "optional" if f.optional else "", _left(f, ledger))
     note = (Note(f.summary, depth=Depth.PAGE),) if f.summary else ()
     return Group(
         (*note, *_argument(f, depth=Depth.PAGE)), tuple(b for b in badges if b), folded=True, title=f.headline,
-        depth=Depth.REPORT if f.recognised else Depth.FIRST, **told[id(f)].where,
+        depth=Depth.REPORT if f.recognised else Depth.FIRST, **located[id(f)].where,
     )  # fmt: skip
 
 
@@ -265,10 +265,10 @@ def _left(finding: Finding, ledger: Ledger | None) -> Words:
     return saves(finding.gain, ledger)
 
 
-def _kernels(diagnosis: Diagnosis, told: dict[int, Told]) -> Group:
+def _kernels(diagnosis: Diagnosis, located: dict[int, Located]) -> Group:
     rows = [
         Group(
-            tuple(_folded(f, None, told) for f in found), (found[0].headline,), folded=True, is_open=n < 3,
+            tuple(_folded(f, None, located) for f in found), (found[0].headline,), folded=True, is_open=n < 3,
             title=name, depth=Depth.REPORT,
         )
         for n, (name, found) in enumerate(list(kernel_findings(diagnosis).items())[:MOST_KERNELS])

@@ -1,13 +1,13 @@
 // Colours of the theme as the canvas needs them.
 const HUES = [222, 262, 190, 300, 160, 240, 205];
-const SHADES = 5; // names shade within the colour of their account, so that neighbours are told apart
+const SHADES = 5; // names shade within the colour of their account, so that neighbours are given apart
 let colours;
 
 function takeTheme() {
   const style = getComputedStyle(document.documentElement), get = (name) => style.getPropertyValue(name).trim();
   const probe = document.createElementNS("http://www.w3.org/2000/svg", "rect");
   app.append(probe);
-  const accounts = told.classes.map((name) => { probe.setAttribute("class", name); return getComputedStyle(probe).fill; });
+  const accounts = given.classes.map((name) => { probe.setAttribute("class", name); return getComputedStyle(probe).fill; });
   probe.remove();
   colours = { text: get("--ink"), soft: get("--soft"), rule: get("--rule"), back: get("--bg"), lane: get("--lane"),
     hot: get("--hot"), path: get("--path"), found: get("--found"), accent: get("--accent") };
@@ -45,7 +45,7 @@ function colourOf(i, kind, from) {
   return byAccount(i, kind, from) ? colours.accounts[from.c.account[i]] : colours.hosts[from.c.name[i] % HUES.length];
 }
 
-// Of a box too narrow for its name to be told by a hue.
+// Of a box too narrow for its name to be given by a hue.
 function plainColour(i, kind, from) {
   return byAccount(i, kind, from) ? colours.accounts[from.c.account[i]] : colours.hosts[0];
 }

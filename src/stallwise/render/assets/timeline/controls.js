@@ -3,7 +3,7 @@ function show(number, v) {
   state.scene = opened(number);
   state.version = v;
   const { scene, version } = state, words = scene.versions.map((one, w) => [w, `${one.word}: ${seconds(one.length)}`]);
-  const others = words.filter(([w]) => w !== version), steps = told.scenes.flatMap((from, k) => k === number ? [] : [["step " + k, from.label]]);
+  const others = words.filter(([w]) => w !== version), steps = given.scenes.flatMap((from, k) => k === number ? [] : [["step " + k, from.label]]);
   if (state.other || !others.some(([w]) => w === state.beside)) state.beside = -1;
   state.other = null;
   options($("tl-version"), words, version);
@@ -54,8 +54,8 @@ matchMedia("(prefers-color-scheme: dark)").addEventListener("change", recolour);
 new ResizeObserver(layOut).observe(app);
 
 document.querySelector(".tl-bar").hidden = app.hidden = false;
-options($("tl-scene"), told.scenes.map((from, k) => [k, from.label]), 0);
+options($("tl-scene"), given.scenes.map((from, k) => [k, from.label]), 0);
 takeTheme();
-state.beside = told.below !== undefined ? -1 : told.scenes[0].versions.findIndex((v) => v.word.startsWith("fixed"));
+state.beside = given.below !== undefined ? -1 : given.scenes[0].versions.findIndex((v) => v.word.startsWith("fixed"));
 show(0, 0);
-if (told.below !== undefined) { $("tl-beside").value = "step " + told.below; showBeside("step " + told.below); }
+if (given.below !== undefined) { $("tl-beside").value = "step " + given.below; showBeside("step " + given.below); }

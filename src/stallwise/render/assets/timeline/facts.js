@@ -32,7 +32,7 @@ function tellFacts(name, facts, findings) {
     dd.textContent = value;
     list.append(dt, dd);
   }
-  const cites = findings.map((finding) => pressable(told.findings[finding], () => document.dispatchEvent(new CustomEvent("stallwise-open", { detail: finding }))));
+  const cites = findings.map((finding) => pressable(given.findings[finding], () => document.dispatchEvent(new CustomEvent("stallwise-open", { detail: finding }))));
   $("tl-facts").replaceChildren(title, list, ...(cites.length ? [node("p", ["Cited by ", ...cites], "tl-buttons")] : []));
 }
 

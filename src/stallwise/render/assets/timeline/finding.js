@@ -23,26 +23,26 @@ function goToHit(by) {
 
 // The places of a finding are lit and brought into sight; another number lets go of them.
 function showFinding(finding) {
-  if (!(finding in told.proofs)) return state.finding >= 0 ? letGo() : undefined;
-  const [number, rows] = told.proofs[finding];
+  if (!(finding in given.proofs)) return state.finding >= 0 ? letGo() : undefined;
+  const [number, rows] = given.proofs[finding];
   if (state.version !== 0 || number !== state.scene.number) { $("tl-scene").value = number; show(number, 0); }
   state.finding = finding;
   state.lit = new Set(rows);
   state.place = 0;
   choose(rows[0]);
   unfold(rows[0]);
-  go(...hull([rows[0], ...placesOf(finding)]), told.findings[finding]);
+  go(...hull([rows[0], ...placesOf(finding)]), given.findings[finding]);
 }
 
 function goToPlace(by) {
   if (state.finding < 0) return;
-  const rows = told.proofs[state.finding][1];
+  const rows = given.proofs[state.finding][1];
   state.place = (state.place + by + rows.length) % rows.length;
   goTo(rows[state.place]);
 }
 
 // The other way round: what cites an event of this step.
-const citing = (i) => Object.keys(told.proofs).filter((finding) => told.proofs[finding][0] === state.scene.number && told.proofs[finding][1].includes(i));
+const citing = (i) => Object.keys(given.proofs).filter((finding) => given.proofs[finding][0] === state.scene.number && given.proofs[finding][1].includes(i));
 
 function letGo() {
   state.finding = -1;

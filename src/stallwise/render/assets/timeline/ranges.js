@@ -113,7 +113,7 @@ function drawFinding() {
   ink.globalAlpha = 1;
   ink.fillRect(x0, OVERVIEW + RULER - 3, x1 - x0, 3);
   const { starts, ends } = state.scene, v = state.version, ns = rows.reduce((sum, i) => sum + ends[v][i] - starts[v][i], 0);
-  const label = told.findings[state.finding] + (onLedger(rows[0]) ? `: ${seconds(ns)}` : ""), wide = ink.measureText(label).width + 10;
+  const label = given.findings[state.finding] + (onLedger(rows[0]) ? `: ${seconds(ns)}` : ""), wide = ink.measureText(label).width + 10;
   ink.fillStyle = colours.back;
   ink.fillRect(x0, OVERVIEW + 3, wide, RULER - 6);
   ink.fillStyle = colours.hot;
@@ -125,7 +125,7 @@ const onLedger = (i) => state.scene.c.track[i] === 0;
 
 // Its places on the track of categories, where it has some; else all of them.
 function placesOf(finding) {
-  const rows = told.proofs[finding][1], on = rows.filter(onLedger);
+  const rows = given.proofs[finding][1], on = rows.filter(onLedger);
   return on.length ? on : rows;
 }
 

@@ -49,13 +49,13 @@ function openInPerfetto() {
   if (!there) return save("step.json", asTrace());
   let pings = 0;
   const asking = setInterval(() => { there.postMessage("PING", PERFETTO); if (++pings > MOST_PINGS) end(); }, PING_MS);
-  const heard = (e) => {
+  const answered = (e) => {
     if (e.origin !== PERFETTO || e.data !== "PONG") return;
     end();
     there.postMessage({ perfetto: { buffer, title: state.scene.label } }, PERFETTO);
   };
-  const end = () => { clearInterval(asking); removeEventListener("message", heard); };
-  addEventListener("message", heard);
+  const end = () => { clearInterval(asking); removeEventListener("message", answered); };
+  addEventListener("message", answered);
 }
 
 $("tl-perfetto").addEventListener("click", openInPerfetto);

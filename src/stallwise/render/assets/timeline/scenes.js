@@ -1,5 +1,5 @@
 // Steps as they come in the page: columns of differences, unpacked when a step is first looked at.
-const scenes = told.scenes.map(() => null);
+const scenes = given.scenes.map(() => null);
 
 function unpack(text, count, names) {
   const bytes = atob(text), found = {};
@@ -17,7 +17,7 @@ function unpack(text, count, names) {
 
 function opened(number) {
   if (scenes[number]) return scenes[number];
-  const from = told.scenes[number], c = unpack(from.data, from.rows, from.columns);
+  const from = given.scenes[number], c = unpack(from.data, from.rows, from.columns);
   const starts = from.versions.map((_, v) => v ? c.start.map((s, i) => s + c["start" + v][i]) : c.start);
   const ends = from.versions.map((_, v) => starts[v].map((s, i) => s + c.length[i] + (v ? c["length" + v][i] : 0)));
   const twins = new Map();

@@ -1,6 +1,6 @@
 // What the timeline shows just now: the one thing that its parts share.
 const $ = (id) => document.getElementById(id);
-const told = JSON.parse($("tl-data").textContent);
+const given = JSON.parse($("tl-data").textContent);
 const app = $("tl"), canvas = app.querySelector("canvas"), ink = canvas.getContext("2d", { alpha: false });
 const state = {
   scene: null,       // the step that is drawn above
