@@ -17,12 +17,23 @@ NOT_ASSERTED = {
         ("Graph Break Count 0, one graph", "Break", "one graph"),
         ("0 bytes spill stores, 62% occupancy", "spill", "62% occupancy"),
         ("HW Thermal Slowdown : Not Active\nstep 2.1 s", "Thermal", "step 2.1 s"),
+        ("The ECC counters are all zero on every card; throughput fell", "ECC", "throughput fell"),
+        ("TORCH_LOGS and the recompiles list print nothing; the loader waits", "recompiles", "loader waits"),
+        ("thermal_violation: disabled\nstep 2.1 s", "violation", "step 2.1 s"),
+        ("host 22 GiB, memory pressure all zero", "pressure", "host 22 GiB"),
     ],
-    "cured": [("we fixed the NCCL hang last week, now the loader is slow", "hang", "loader is slow")],
-    "other": [("A colleague had Xid 79 on his node. Ours takes 300 ms a step.", "Xid", "300 ms a step")],
+    "cured": [
+        ("we fixed the NCCL hang last week, now the loader is slow", "hang", "loader is slow"),
+        ("torch.OutOfMemoryError was raised by the old config; the step takes 300 ms", "OutOfMemory", "300 ms"),
+    ],
+    "other": [
+        ("A colleague had Xid 79 on his node. Ours takes 300 ms a step.", "Xid", "300 ms a step"),
+        ("In the tutorial the author gets CUDA out of memory; our step takes 300 ms", "memory", "300 ms"),
+    ],
     "hypothetical": [("The queue would grow without bound next month. Today 3 wait.", "grow", "3 wait")],
     "boilerplate": [
-        ("OutOfMemoryError. If reserved memory is large try setting max_split_size_mb.", "split", "OutOfMemory")
+        ("OutOfMemoryError. If reserved memory is large try setting max_split_size_mb.", "split", "OutOfMemory"),
+        ("usage: train.py [--nccl-timeout SECONDS]\nstep 2.1 s", "nccl", "step 2.1 s"),
     ],
 }
 ASSERTED = [
@@ -32,6 +43,7 @@ ASSERTED = [
     "RuntimeError: CUDA error: no kernel image is available",
     "rank 3 did not complete before the timeout",
     "training hangs if I use 8 GPUs",
+    "one GPU disappeared from nvidia-smi during training",
 ]
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from stallwise.doctor.findings.finding import Reason
 from stallwise.doctor.findings.symptom import Symptom
 from stallwise.doctor.measures.worse import more_work
+from stallwise.doctor.words import asserted_in
 from stallwise.evidence.catalog import change, hang, hardware, memory, numerics, quantities, run, serving, stated
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import STATED, Fact
@@ -59,7 +60,8 @@ def complaints(evidence: Evidence) -> list[Complaint]:
     """Every symptom that the evidence shows or the user states, surest first."""
     found: dict[Symptom, Complaint] = {}
     for fact in evidence.all(stated.SYMPTOM):
-        for symptom in _in_words(str(fact.value)):
+        words = str(fact.value)  # given as a symptom it is one; a typed page may rule it out or ascribe it to others
+        for symptom in _in_words(words if fact.source.file == STATED.file else asserted_in(words)):
             found.setdefault(symptom, Complaint(symptom, Reason.of(f"{YOU_SAY}{fact.value}", fact)))
     for symptom, detect in _DETECTORS:
         reason = detect(evidence)

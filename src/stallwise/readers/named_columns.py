@@ -29,6 +29,7 @@ LABEL_WORDS = 5
 MIN_ROWS = 2
 PLATEAU_GROWTH = 1.05  # more load that raises the rate by less than this has hit something
 WITHOUT = {"no", "without", "wo", "off", "removed", "nosync", "async"}
+COUNTED = ("gpu", "node")  # "node 1, 2, 4" may be how many; only an index starts at 0
 MEASURED = ("each", "time", "same", "rate")
 
 
@@ -143,9 +144,10 @@ def _requests(table: Named) -> Iterator[Item]:
 def _places(table: Named) -> Iterator[Item]:
     """One table; times in seconds, what is neither time nor tokens in words."""
     rows = table.rows
-    axis, at = next((role, ats[0]) for role, ats in table.roles.items() if role not in ("times", "tokens", "layers"))
+    axes = [(role, ats[0]) for role, ats in table.roles.items() if role not in ("times", "tokens", "layers")]
+    axis, at = min(axes, key=lambda a: a[0] in COUNTED)  # of a rank on a node the rank
     kept = [(i, place) for i, cell in enumerate(rows.cells[at]) if (place := whole_of(cell)) is not None]
-    if len(kept) < MIN_ROWS:
+    if len(kept) < MIN_ROWS or (rows.columns[at].lower() in COUNTED and kept[0][1] != 0):
         return
     columns: dict[str, Any] = {axis: np.array([place for _, place in kept], np.int64)}
     meta: dict[str, list[str]] = {"times": [], "tokens": []}
@@ -202,8 +204,8 @@ def _scaling(table: Named) -> Iterator[Item]:
     nodes, per = np.array(table.first("nodes")), np.array(table.first("per_node"))
     ranks = np.array(table.first("size")) if "size" in table.roles else nodes * np.where(np.isnan(per), 1.0, per)
     value = np.array(table.first(kind))
-    kept = np.flatnonzero((ranks >= 1) & (value > 0))  # a number of GPUs; an index starts at 0
-    if len(kept) < MIN_ROWS:
+    kept = np.flatnonzero((ranks >= 1) & (value > 0))
+    if len(kept) < MIN_ROWS or ranks[0] == 0:  # a number of GPUs; an index starts at 0
         return
     labels = [" ".join(c for column in table.rows.cells if _is_label(c := column[i])) for i in kept]
     kept, labels, value = _middle_of_each(kept, ranks, labels, value)

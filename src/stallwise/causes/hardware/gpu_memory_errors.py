@@ -36,6 +36,7 @@ from stallwise.evidence.catalog.hardware import (
     XID_MEMORY,
     XID_ORDER,
 )
+from stallwise.evidence.catalog.stated import HOST_MEMORY_ERRORS
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact
 
@@ -48,6 +49,12 @@ CLUES = (
         "strong",
         "uncorrectable memory errors were counted",
         "no uncorrectable memory error was counted",
+    ),
+    Clue(
+        (HOST_MEMORY_ERRORS,),
+        lambda e: not any(e.all(q) for q in (XID_MEMORY, GPU_ECC_UNCORRECTED, GPU_REMAP_FAILED, GPU_REMAP_PENDING)),
+        "forbids",
+        "the errors are of the host's memory",
     ),
 )
 

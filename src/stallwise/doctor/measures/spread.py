@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 ORDER = 4
+WORKERS = ("rank", "gpu", "node")  # a slow one holds up the others
 FEWEST = 3  # members that have a middle
 FAR_RATIO = 1.15  # neighbours on one machine differ by a few percent
 FAR_SIGMAS = 6.0
@@ -52,9 +53,9 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
                 yield from late_by_wait(members, np.asarray(table.columns[column], dtype=float)[:, None], table.source)
             source = Source(table.source.file, f"{axis} {members[at]}, {column}")
             yield Fact(change.SPREAD_RATIO, ratio, source, Scope(layer=str(column)), samples=len(members))
-            if axis == "rank" and not _exchange(str(column)) and not evidence.all(stated.SLOW_RANK_RATIO):
+            if axis in WORKERS and not _exchange(str(column)) and not evidence.all(stated.SLOW_RANK_RATIO):
                 yield Fact(stated.SLOW_RANK_RATIO, ratio, source, samples=len(members))
-                yield Fact(stated.SLOW_NODE, f"rank {members[at]}", source, samples=len(members))
+                yield Fact(stated.SLOW_NODE, f"{axis} {members[at]}", source, samples=len(members))
     yield from _facts(evidence)
 
 

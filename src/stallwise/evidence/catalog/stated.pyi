@@ -12,6 +12,7 @@ BURSTY: Quantity
 PERIOD_STEPS: Quantity
 RANK_LOCAL: Quantity
 IN_GRADIENT_SYNC: Quantity
+HOST_MEMORY_ERRORS: Quantity
 GPU_BUSY_UNCHANGED: Quantity
 STRAGGLERS: Quantity
 NOT_SEEN: Quantity

@@ -38,6 +38,19 @@ def _cards() -> re.Pattern[str]:
     )
 
 
+# "Eight A100 in one node"; who compares it with several ("two nodes are slow") speaks of another job too.
+_IN_ONE = re.compile(
+    r"\s?(?:GPUs?|cards?)?\s(?:all\s)?(?:in|inside|within|on)\s(?:one|a single|a|the same)\s"
+    r"(?:node|host|server|machine|box|chassis)\b",
+    re.IGNORECASE,
+)
+_SEVERAL = re.compile(
+    r"\b(?:two|both|three|four|several|multiple|other|\d{1,5})[ -](?:nodes|hosts|servers|machines)\b|"
+    r"\bmulti-?node\b|\b(?:across|between) nodes\b",
+    re.IGNORECASE,
+)
+
+
 def names_a_card(words: str) -> bool:
     """Whether they end with the name of a known card."""
     return any(match.end() == len(words[-40:]) for match in _cards().finditer(words[-40:]))
@@ -81,6 +94,8 @@ def mentions(text: str, file: str) -> Iterator[Fact]:
             source = Source(file, counted[0].strip(), True)
             if nodes is not None:  # "4 nodes x 8 A100"
                 yield Fact(fabric.GPUS_PER_NODE, count, source)
+            elif _IN_ONE.match(text, counted.end()) and not _SEVERAL.search(text):
+                yield Fact(fabric.NODES, 1.0, source)
             yield Fact(stated.GPUS, count * (float(nodes[1]) if nodes is not None else 1.0), source)
     model = _models().search(text)
     if model is not None:

@@ -88,6 +88,9 @@ def named(sentence: Sentence) -> tuple[Name | None, ...]:
             )  # "in theory 11%, the profiler shows 27% bubble"
             earlier = _in_unit(found, sentence[kin.to])._replace(scope=BEFORE)  # "from 340 to 41 GB/s bus bandwidth"
             names[kin.to] = _hoped(earlier, EXPECTED) if hoped else earlier
+        elif kin is not None and names[kin.to] is None and kin.to not in settled and kin.scope in (BEFORE, EXPECTED):
+            names[kin.to] = in_scope(_in_unit(found, sentence[kin.to]), "")  # "3.1 s instead of 1.2 s per step"
+            names[at] = _hoped(found._replace(scope=""), kin.scope)
     for at, reading in enumerate(sentence):
         if names[at] is None and at not in settled and (found := _length_of_task(reading, sentence)) is not None:
             names[at] = found

@@ -57,13 +57,14 @@ _TERMINATOR = re.compile(
     re.IGNORECASE,
 )
 _COMMA = re.compile(r",\s{0,8}(?:(?:and|or|nor)\s{1,8})?|\s{1,8}and\s{1,8}")
-_MEASURED = re.compile(r"\d\s?(?:%|[a-zµ]{1,3}(?:/[a-z]{1,6})?\b)?\s{0,2}(?:->|→|to|vs\.?|against)\s{0,2}\d")
+_NUMBER = re.compile(r"(?<![\w.])\d")
 _PLACED = re.compile(r"\s{1,2}(?:at|with|on|under|for|in)\s")
 _VERB = re.compile(
     r"\b(?:is|are|was|were|has|have|had|does|do|did|gets?|got|becomes?|became|turns?|fails?|failed|doubles?|doubled|explodes?|goes|went|takes?|took|runs?|ran|shows?|drops?|fell|falls?|rises?|rose|"
-    r"grows?|grew|hangs?|stays?|reads?|sees?|saw|keeps?|kept|jumps?|dies|died|crash\w*|loses?|lost|stops?|stopped|slow\w*|uses?|looks?)\b",
+    r"grows?|grew|hangs?|stays?|reads?|sees?|saw|keeps?|kept|jumps?|dies|died|crash\w*|loses?|lost|stops?|stopped|slow\w*|uses?|looks?|diverge[sd]?|spikes|overflows|overheats|throttles|leaks)\b",
     re.IGNORECASE,
 )
+_FAILS = re.compile(r"\w\s+OOMs?\Z")  # "long inputs OOM, short ones are fine": a verb there
 _OPENS_CLAUSE = re.compile(
     r"(?:on|with|without|in|at|for|under|after|before|since|while|when|it|they|we|i|this|that|these|there|everything|all)\b",
     re.IGNORECASE,
@@ -76,7 +77,11 @@ _JOINING = re.compile(
     re.IGNORECASE,
 )
 JOINED = 0.2  # of a quote's words: in English prose four of ten join others, in a program's message one
-_FLAG = re.compile(r"(?<![\w-])--[A-Za-z][\w.-]{1,60}(?:[= ]\S{1,80})?|\bhttps?://\S{1,300}")
+# A flag, an address, and the line with which a program's help begins.
+_FLAG = re.compile(
+    r"(?<![\w-])--[A-Za-z][\w.-]{1,60}(?:[= ]\S{1,80})?|\bhttps?://\S{1,300}|^[ \t]{0,8}usage: [^\n]{1,2000}",
+    re.MULTILINE,
+)
 _PAIR = re.compile(
     r"(?:^|(?<=[,;.(:]))[ \t|>*-]{0,60}(?P<key>[A-Za-z][^:=|\n]{1,80}?)[ \t.|]*(?:[:=|]|\t| {2,})[ \t\"']*"
     r"(?P<value>0+(?:\.0+)?(?:[ \t]*%)?|none|no|n/?a|null|nil|false|off|ok|okay|pass(?:ed)?|clear|clean|normal|healthy|disabled|"
@@ -174,10 +179,11 @@ def _scope(trigger: _Trigger, text: str, match: re.Match[str], start: int, end: 
     begin = max([start, *ends])
     for comma in _COMMA.finditer(text, begin, match.start()):
         # "memory, CPU and network are fine" is one list; "nan is what fp16 gives, bf16 is fine" and "..., on H100 it is fine" are two.
-        # "71% -> 54%, short ones ok" and "OOM at TP 4, ok at TP 8" are two: a measured number, or a place of its own.
-        measured = _MEASURED.search(text, begin, comma.start()) and not _conditions().search(text, begin, comma.start())
+        # "host 22 GiB, pressure all zero" and "OOM at TP 4, ok at TP 8" are two: a number, or a place of its own.
+        measured = _NUMBER.search(text, begin, comma.start()) and not _conditions().search(text, begin, comma.start())
         elsewhere = not text[comma.end() : match.start()].strip() and _PLACED.match(text, match.end())
-        if measured or elsewhere or _VERB.search(text, begin, match.start()) or _OPENS_CLAUSE.match(text, comma.end()):
+        says = _VERB.search(text, begin, match.start()) or _FAILS.search(text, begin, comma.start())
+        if measured or elsewhere or says or _OPENS_CLAUSE.match(text, comma.end()):
             begin = comma.end()
     return begin, after if trigger.scope == "clause" else match.end()
 
