@@ -21,6 +21,7 @@ NOT_ASSERTED = {
         ("TORCH_LOGS and the recompiles list print nothing; the loader waits", "recompiles", "loader waits"),
         ("thermal_violation: disabled\nstep 2.1 s", "violation", "step 2.1 s"),
         ("host 22 GiB, memory pressure all zero", "pressure", "host 22 GiB"),
+        ("Nobody changed anything, loss is fine, no OOM", "OOM", "Nobody changed anything"),
     ],
     "cured": [
         ("we fixed the NCCL hang last week, now the loader is slow", "hang", "loader is slow"),

@@ -64,6 +64,11 @@ _VERB = re.compile(
     r"grows?|grew|hangs?|stays?|reads?|sees?|saw|keeps?|kept|jumps?|dies|died|crash\w*|loses?|lost|stops?|stopped|slow\w*|uses?|looks?|diverge[sd]?|spikes|overflows|overheats|throttles|leaks)\b",
     re.IGNORECASE,
 )
+# Who does something has a verb behind it, whichever it is: "nobody changed anything, loss is fine" are two clauses.
+_SUBJECT = re.compile(
+    r"\b(?:nobody|nothing|no one|none of us|somebody|someone|everyone|we|i|they|he|she|you)\s{1,2}[a-z']{2,}",
+    re.IGNORECASE,
+)
 _FAILS = re.compile(r"\w\s+OOMs?\Z")  # "long inputs OOM, short ones are fine": a verb there
 _OPENS_CLAUSE = re.compile(
     r"(?:on|with|without|in|at|for|under|after|before|since|while|when|it|they|we|i|this|that|these|there|everything|all)\b",
@@ -182,7 +187,11 @@ def _scope(trigger: _Trigger, text: str, match: re.Match[str], start: int, end: 
         # "host 22 GiB, pressure all zero" and "OOM at TP 4, ok at TP 8" are two: a number, or a place of its own.
         measured = _NUMBER.search(text, begin, comma.start()) and not _conditions().search(text, begin, comma.start())
         elsewhere = not text[comma.end() : match.start()].strip() and _PLACED.match(text, match.end())
-        says = _VERB.search(text, begin, match.start()) or _FAILS.search(text, begin, comma.start())
+        says = (
+            _VERB.search(text, begin, match.start())
+            or _SUBJECT.search(text, begin, comma.start())
+            or _FAILS.search(text, begin, comma.start())
+        )
         if measured or elsewhere or says or _OPENS_CLAUSE.match(text, comma.end()):
             begin = comma.end()
     return begin, after if trigger.scope == "clause" else match.end()
