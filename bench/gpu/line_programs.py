@@ -1,9 +1,9 @@
 """Four small faults under `stallwise run` on one GPU: are cause and line right, and what does the recorder cost a step?
 
-    python bench/gpu/line_programs.py [--seconds 30 30]
+    python bench/gpu/line_programs.py [--seconds 30 30] [--out FOLDER]
 
 Prints a JSON line a program, with what was expected, and one for each of the two steps of recorder_overhead.py (59 ms of the
-device's own work, and a launch-bound one). The line expected of a program is the one that ends in "# LINE".
+device's own work, and a launch-bound one). FOLDER gets a row a program and its bundle, if that is small. The line expected of a program is the one that ends in "# LINE".
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import json
 import os
 import subprocess
 import sys
+import tarfile
 import tempfile
 import time
 from pathlib import Path
@@ -26,16 +27,29 @@ EXPECTED = {
     "for_loop_optimizer": ("optimizer-unfused", "launch-bound"),
 }
 LONGEST_S = 60.0
+MOST_BYTES = 12 << 20  # of a bundle that is kept
 
 
 def wanted_line(program: Path) -> int:
     return next(n for n, text in enumerate(program.read_text().splitlines(), 1) if text.endswith("# LINE"))
 
 
-def score(name: str) -> dict[str, Any]:
+def keep(bundle: Path, out: Path) -> None:
+    """Records, logs and the traces that fit."""
+    size = 0
+    with tarfile.open(out / f"{bundle.parent.name}.tgz", "w:gz", compresslevel=3) as archive:
+        for path in sorted((p for p in bundle.rglob("*") if p.is_file()), key=lambda p: p.stat().st_size):
+            size += path.stat().st_size // (1 if path.suffix == ".gz" else 6)
+            if size < MOST_BYTES:
+                archive.add(path, path.relative_to(bundle))
+
+
+def score(name: str, out: Path | None = None) -> dict[str, Any]:
     """One program in a folder of its own, so that nothing of another is read."""
     program = HERE / "lines" / f"{name}.py"
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as outer:
+        folder = Path(outer) / name
+        folder.mkdir()
         command = [
             sys.executable,
             "-m",
@@ -57,6 +71,8 @@ def score(name: str) -> dict[str, Any]:
         ran = subprocess.run(
             command, cwd=folder, env=source, capture_output=True, text=True, timeout=LONGEST_S, check=False
         )
+        if out is not None and (folder / "bundle").is_dir():
+            keep(folder / "bundle", out)
     row: dict[str, Any] = {"program": name, "seconds": round(time.monotonic() - begun_s, 1), "exit": ran.returncode}
     try:
         answer = json.loads(ran.stdout[ran.stdout.index("{\n") :])
@@ -78,20 +94,29 @@ def score(name: str) -> dict[str, Any]:
     }
 
 
+def tell(row: dict[str, Any], out: Path | None) -> None:
+    """Printed, and kept where asked for."""
+    print(json.dumps(row), flush=True)
+    if out is not None:
+        with (out / "rows.jsonl").open("a") as file:
+            file.write(json.dumps(row) + "\n")
+
+
 def main() -> None:
     options = argparse.ArgumentParser()
     options.add_argument("--seconds", type=float, nargs=2, default=(30, 30), help="for the 59 ms step and the other")
     options.add_argument("--only", choices=sorted(EXPECTED))
+    options.add_argument("--out", type=Path)
     chosen = options.parse_args()
     for name in EXPECTED if not chosen.only else (chosen.only,):
-        print(json.dumps(score(name)), flush=True)
+        tell(score(name, chosen.out), chosen.out)
     if chosen.only:
         return
     from recorder_overhead import SHAPES, measure
 
     for which, seconds in zip(SHAPES, chosen.seconds, strict=True):
         cost = measure(which, seconds, True)
-        print(json.dumps({k: v for k, v in cost.items() if not k.startswith("ratios")}), flush=True)
+        tell({k: v for k, v in cost.items() if not k.startswith("ratios")}, chosen.out)
 
 
 if __name__ == "__main__":

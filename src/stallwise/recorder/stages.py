@@ -18,13 +18,13 @@ from stallwise.recorder.after_import import after_import
 from stallwise.recorder.compiled import Compiled
 from stallwise.recorder.error_origin import quietly
 from stallwise.recorder.loader_workers import watch_loader_workers
+from stallwise.recorder.memory_account import MemoryAccount
 from stallwise.recorder.optimizers import Optimizers
 from stallwise.recorder.patches import Patches
 from stallwise.recorder.recorder import Recorder
 
 _ident = threading.get_ident
 _FORWARD_STRENGTH = step_boundaries.STRENGTH[step_boundaries.FORWARD]
-MEMORY_EVERY_STEPS = 20
 COLLECTIVES = (
     "all_reduce", "all_gather", "all_gather_into_tensor", "reduce_scatter", "reduce_scatter_tensor", "all_to_all",
     "all_to_all_single", "broadcast", "reduce", "barrier",
@@ -37,7 +37,7 @@ def install(recorder: Recorder) -> "Stages":
     stages = Stages(recorder)
     recorder.stages = stages
     gc.callbacks.append(stages.on_collection)
-    recorder.step_listeners.append(stages.on_step)
+    recorder.step_listeners.append(MemoryAccount(recorder).on_step)
     after_import("torch", stages.hook_torch)
     return stages
 
@@ -279,18 +279,6 @@ class Stages:
         if self.on:
             _unseen_by(dynamo, forward, self._patches)
             self._patches.wrap(dynamo.eval_frame, "_maybe_set_eval_frame", Compiled(self).switching)
-
-    def on_step(self, number: int) -> None:
-        """Memory every so many steps: reading the allocator's counters takes tens of microseconds."""
-        if number % MEMORY_EVERY_STEPS == 0:
-            torch = sys.modules.get("torch")
-            if self.recorder.device is not None and torch is not None:
-                self.recorder.gauge("gpu_memory_bytes", torch.cuda.memory_allocated())
-            try:
-                with open("/proc/self/statm", "rb") as file:
-                    self.recorder.gauge("host_memory_bytes", int(file.read().split()[1]) * 4096)
-            except (OSError, ValueError, IndexError):
-                pass  # not Linux
 
     def on_collection(self, phase: str, info: Any) -> None:
         """Python's garbage collector tells when it runs."""

@@ -17,7 +17,10 @@ from stallwise.readers._cells import whole_of
 STAGES = ("batch_wait", "h2d", "forward", "backward", "gradient_sync", "optimizer", "replay")
 WARM_STEPS = 5  # compile, autotune and allocator warm-up end within a few steps
 MIN_STEADY = 5
-OWN_GAUGES = {"gpu_memory_bytes", "host_memory_bytes"}
+OWN_GAUGES = {
+    "gpu_memory_bytes", "gpu_reserved_bytes", "gpu_peak_bytes", "pinned_memory_bytes", "host_memory_bytes",
+    "children_memory_bytes", "shared_memory_bytes",
+}  # fmt: skip
 COLLECTION = "gc"
 PARTS = ("checkpoint", COLLECTION, "evaluation")  # of side work
 IN_STEP = {*STAGES, "checkpoint", "evaluation"}  # what never overlaps
