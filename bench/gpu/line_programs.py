@@ -3,7 +3,8 @@
     python bench/gpu/line_programs.py [--seconds 30 30] [--out FOLDER]
 
 Prints a JSON line a program, with what was expected, and one for each of the two steps of recorder_overhead.py (59 ms of the
-device's own work, and a launch-bound one). FOLDER gets a row a program and its bundle, if that is small. The line expected of a program is the one that ends in "# LINE".
+device's own work, and a launch-bound one). FOLDER gets these rows and the programs' bundles. The line expected of a program is
+the one that ends in "# LINE".
 """
 
 from __future__ import annotations
