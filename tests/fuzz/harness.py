@@ -37,6 +37,7 @@ from stallwise.render.text import to_text
 from tests.fuzz.commands import one_command
 from tests.fuzz.guide import Guide
 from tests.fuzz.mutations import mutated
+from tests.fuzz.served import one_call, one_request
 from tests.fuzz.tally import Tally, Told, place_of
 from tests.fuzz.targets import each_reader, each_shape, messages_and_words, sample_messages, skeleton
 from tests.incidents.archive import unpacked
@@ -57,6 +58,7 @@ SHARES = {
     "words": 0.15,
     "command": 0.1,
 }  # of the cases, by what they hit
+AT_A_DOOR = {"command": one_command, "page": one_request, "mcp": one_call}
 GOOD = (
     "[rank0]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 GiB. GPU 0 has a total capacity of "
     "79.10 GiB of which 1.00 GiB is free. Of the allocated memory 70.00 GiB is allocated by PyTorch.\n"
@@ -164,8 +166,8 @@ class Fuzz:
             return each_shape(path, told)
         if target == "words":
             return messages_and_words(path, told)
-        if target == "command":
-            return one_command(r, path, told)
+        if target in AT_A_DOOR:
+            return AT_A_DOOR[target](r, path, told)
         beside = r.random() < BESIDE
         if beside:
             (path.parent / "good_file.log").write_text(GOOD)

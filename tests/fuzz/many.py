@@ -31,6 +31,7 @@ from stallwise.readers import all_readers
 from stallwise.readers.shapes.unwrap import plain
 from tests.fuzz.guide import Guide
 from tests.fuzz.harness import CROWD, LIMIT_S, PAGES_S, Fuzz, confined, peak_bytes, seeds
+from tests.fuzz.served import has_mcp
 from tests.fuzz.tally import Tally, Told
 
 SILENT_S = 4 * LIMIT_S + 2 * PAGES_S  # of its own work: a case has ended by then, or nothing will end it
@@ -42,6 +43,8 @@ SHARES = {
     "words": 0.05,
     "whole": 0.035,
     "command": 0.015,
+    "page": 0.001,
+    "mcp": 0.001,
 }  # the parts are quicker than the whole
 SMALL_BYTES = 8_000  # of a seed, where a format has one so small
 WRITTEN_S = 15.0  # a run that is cut still tells what it saw
@@ -71,7 +74,7 @@ def damage(
     guide = Guide()
     guide.watch()
     fuzz = Fuzz(seed, files, keep, guide)
-    fuzz.by_reader, fuzz.shares = by_reader, SHARES
+    fuzz.by_reader, fuzz.shares = by_reader, {k: v for k, v in SHARES.items() if k != "mcp" or has_mcp()}
     folder = Path(tempfile.mkdtemp(prefix=f"fuzz{number}-"))
     home.send(("folder", str(folder)))
     told = began = time.monotonic()
@@ -277,11 +280,14 @@ def main() -> None:
     parser.add_argument(
         "--whole", type=float, default=SHARES["whole"], help="share of the cases that go through the whole diagnosis"
     )
+    parser.add_argument("--only", help="one target alone: page, mcp, command, ...")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--seeds", nargs="*", default=[], help="more folders of files to damage")
     parser.add_argument("--out", type=Path, default=Path("fuzz"), help="folder for report.json and the failures")
     chosen = parser.parse_args()
     SHARES["whole"] = chosen.whole
+    if chosen.only:
+        SHARES.update({k: float(k == chosen.only) for k in SHARES})
     keep = chosen.out / "failures"
     keep.mkdir(parents=True, exist_ok=True)
     every = seeds(chosen.seeds)
