@@ -22,6 +22,7 @@ PLAIN = Plan("1f1b", 4, 4, 1, 8, 10, 7)
 def job(plan: Plan) -> Job:
     grid = grid_of(columns(plan), LABELS, [int(w) for w in WORKS])
     assert grid is not None
+    align(grid)
     return job_of(grid)
 
 
@@ -95,6 +96,26 @@ def test_clocks_that_differ_are_aligned_and_a_slow_worker_is_no_clock() -> None:
     assert found[0].workers[0] == (2, 1) and found[0].cost_s == pytest.approx(costs(plan)["worker"], rel=0.1)
     straight = grid_of(columns(plan), LABELS, [int(w) for w in WORKS])
     assert straight is not None and align(straight) is None
+
+
+@pytest.mark.parametrize("schedule", sorted(all_schedules()))
+@pytest.mark.parametrize("apart_s", [0.0, 0.4])
+def test_clocks_of_stages_without_transfers_keep_what_came_before_what(schedule: str, apart_s: float) -> None:
+    """Microbatches of V-shaped and bidirectional schedules pass the stages both ways."""
+    plan = replace(PLAIN, schedule=schedule, chunks=2 if schedule == "interleaved" else 1, recorded_p2p=False)
+    table = columns(plan)
+    keep = np.isin(table["label"], [0, 1, 2])  # nothing but passes
+    table = {name: values[keep] for name, values in table.items()}
+    table["start_s"] = table["start_s"] + apart_s * (table["stage"] == 2)
+    grid = grid_of(table, LABELS, [int(w) for w in WORKS])
+    assert grid is not None
+    clocks = align(grid)
+    if not apart_s:
+        assert clocks is None
+        return
+    assert clocks is not None
+    left = clocks.offset_s[:, 0] - apart_s * (np.arange(plan.stages) == 2)
+    assert np.abs(left - left.mean()).max() < 0.1 * apart_s
 
 
 def test_times_that_no_job_has_are_refused_or_survived() -> None:

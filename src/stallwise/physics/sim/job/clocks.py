@@ -96,18 +96,26 @@ def _between(grid: Grid, one: int, two: int, shift_one: Floats, shift_two: Float
 
 def _by_causality(grid: Grid, one: int, two: int, shift_one: Floats, shift_two: Floats) -> tuple[float, float] | None:
     """Without transfers: a pass cannot begin before the one that it follows has ended. Where it seems to, on either way, the least
-    delays there and back are taken to be equal."""
-    ends, least = grid.end_s, []
-    for work, source, target in ((Work.FORWARD, one, two), (Work.BACKWARD, two, one)):
-        places = {(o.chunk, o.number): i for i in grid.where(work, stage=source) if (o := grid.operations[i])}
-        then = [(places[o.chunk, o.number], i) for i in grid.where(work, stage=target)
-                if (o := grid.operations[i]) and (o.chunk, o.number) in places]  # fmt: skip
-        if not then:
-            return None
-        before, after = (list(x) for x in zip(*then, strict=True))
-        sign = 1.0 if source == one else -1.0
-        delay = grid.begin_s[after] - ends[before] - sign * (shift_two - shift_one)[None, :, None]
-        least.append(float(delay[:, grid.present].min()))
-    if min(least) >= 0:
+    delays there and back are taken to be equal.
+
+    Which way a microbatch goes is each one's own (V-shaped and bidirectional schedules send some back): there and back together
+    take no negative time, whatever the clocks say.
+    """
+    ends, ahead = grid.end_s, (shift_two - shift_one)[:, None]
+    places = {(o.work, o.chunk, o.number, o.stage): i for i, o in enumerate(grid.operations)}
+    most, least = [], []  # of the offset between the two clocks
+    for (work, *mine, stage), first in places.items():
+        others = [places.get((w, *mine, s)) for w, s in ((work, two), (Work.BACKWARD, one), (Work.BACKWARD, two))]  # type: ignore[arg-type]
+        if work is not Work.FORWARD or stage != one or None in others:
+            continue
+        second, back, there = (int(i) for i in others if i is not None)
+        ways = [
+            [float((grid.begin_s[b] - ends[a] - sign * ahead)[grid.present].min()) for a, b, sign in way]
+            for way in (((first, second, 1.0), (there, back, -1.0)), ((back, there, 1.0), (second, first, -1.0)))
+        ]
+        toward, away = max(ways, key=sum)
+        most.append(toward)
+        least.append(-away)
+    if not most or min(most) < max(least) or max(least) <= 0 <= min(most):
         return None
-    return (least[0] - least[1]) / 2, abs(sum(least)) / 2
+    return (min(most) + max(least)) / 2, (min(most) - max(least)) / 2
