@@ -32,9 +32,9 @@ def main() -> None:
         wanted = {"pass": True, "fail": False}.get(row["expect"])
         missed = (wanted is not None and passed != wanted) or (row["kind"] == "seed_target" and not strong) or trap
         if show and missed:
-            print(
-                f"{row['id']} S{row['scenario']} {row['kind']}: {done.cause} {done.fixes}\n   {done.said}\n   {row['text']}"
-            )
+            understood = "; ".join(done.understood)
+            print(f"{row['id']} S{row['scenario']} {row['kind']}: {done.cause} {done.fixes}")
+            print(f"   {understood}\n   {row['text']}")
     for kind in sorted({k for k, _ in total}):
         print(f"{kind:22} n {total[kind, 'n']:3}  pass {total[kind, 'pass']:3}  strong {total[kind, 'strong']:3}")
     print(f"traps that pass the remedies: {sum(n for (_, name), n in total.items() if name == 'trap passes')}")

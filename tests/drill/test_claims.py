@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import runpy
+import sys
 import tomllib
 from pathlib import Path
 
@@ -74,3 +77,16 @@ def test_every_follow_up_has_an_answer_that_only_arithmetic_gives(number: int) -
         assert asked.why
     assert challenge_for(known, "nothing of note").when == ""
     assert len(known.hints) >= 2 and known.traps and known.mechanisms and min(r for r, _ in known.fixes) <= 1
+
+
+def test_the_bench_counts_accounts_and_shows_what_it_missed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    right, wrong = of("right")[0], of("wrong")[0]
+    rows = [("a", *right, "pass"), ("b", *wrong, "fail"), ("c", *wrong, "pass")]
+    lines = [json.dumps({"id": i, "scenario": s, "text": t, "kind": "any", "expect": e}) for i, s, t, e in rows]
+    (tmp_path / "rows.jsonl").write_text("\n".join(lines), encoding="utf-8")
+    monkeypatch.setattr(sys, "argv", ["drill_answers.py", str(tmp_path / "rows.jsonl"), "--show"])
+    runpy.run_path("bench/drill_answers.py", run_name="__main__")
+    said = capsys.readouterr().out
+    assert "n   3  pass   1" in said and "c S2" in said and "b S2" not in said

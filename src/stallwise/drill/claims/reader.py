@@ -48,10 +48,9 @@ _DENIED_BEHIND = re.compile(
 _ONLY = re.compile(
     r"\bnot only\b|\bnot just\b|\bno longer\b|\bno doubt\b|\bnothing but\b|\bnot (?:to|from) [\w ]{1,20}but\b"
 )
-# What puts a statement after the others or in doubt.
-_DOUBTED = re.compile(
-    r"\b(?:less likely|unlikely|lower prior|least likely|if that's not|if that is not|if it isn't|otherwise|as a fallback|only then|"
-    r"afterwards|later|last|finally|then|second|secondly|third|thirdly|after that|next|might|maybe|perhaps|could also|also possible)\b"
+# What offers a statement as one of several that are possible.
+_GUESSED = re.compile(
+    r"\b(?:could|can|may|might) (?:also |well |just )?be\b|\b(?:maybe|perhaps|possibly|either|potentially|candidates?)\b"
 )
 
 
@@ -84,7 +83,7 @@ class Claim:
     idea: str
     at: int  # characters from the beginning: the order of the account
     denied: bool = False
-    doubted: bool = False
+    guessed: bool = False
 
 
 @cache
@@ -127,6 +126,11 @@ def claims_in(text: str, ideas: Sequence[Idea], across: bool = False, steps: boo
                 c for c in claimed if not c.denied
             ] or claimed  # one wording that affirms it outweighs the others there
     return sorted(set(found), key=lambda c: (c.at, c.idea))
+
+
+def guesses_in(text: str) -> int:
+    """How often something is offered as one of several that are possible."""
+    return len(_GUESSED.findall(_plain(text)))
 
 
 def own_words(text: str, setup: str) -> str:
@@ -187,7 +191,7 @@ def _claimed(line: tuple[str, ...], sentence: str, at: int, name: str) -> Claim 
             continue
         denied = not own_denial and any(_denied(sentence, *p) for p in chosen)
         narrowest = min(zip(line, chosen, strict=True), key=lambda pair: pair[0].count("|"))[1]
-        claim = Claim(name, at + narrowest[0], denied, bool(_DOUBTED.search(_clause(sentence, low))))
+        claim = Claim(name, at + narrowest[0], denied, bool(_GUESSED.search(_clause(sentence, low))))
         if best is None or (best.denied and not denied):
             best = claim
     return best

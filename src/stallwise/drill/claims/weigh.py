@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from stallwise.drill.claims.account import Account
-from stallwise.drill.claims.reader import Idea, claims_in, is_prose, orders_in, own_words
+from stallwise.drill.claims.reader import Idea, claims_in, guesses_in, is_prose, orders_in, own_words
 from stallwise.drill.quantity import numbers
 from stallwise.units import Unit
 
@@ -17,6 +17,7 @@ ROUNDED = 1.04  # people say 2.2 for 2.18 and 45 for 45.5
 ENOUGH_FIXES = 3  # an order needs more than two
 MOSTLY = 0.7  # of the pairs of remedies stand in the order of their worth: one of four may be misplaced
 HEDGES = 2  # other causes affirmed before the right one: a list of everything holds it too
+GUESSES = 3  # "it may be this, maybe that, or perhaps the third": nothing is committed to
 # From here on an account speaks of remedies; what stands before describes.
 _REMEDIES = re.compile(
     r"\b(?:fix(?:es)?(?: order\w*| ranked[^:]{0,30})?|remed(?:y|ies)|cures?|actions?|first fix|order of (?:fixes|work))\s*(?::|=)",
@@ -77,6 +78,9 @@ def _cause(text: str, account: Account) -> Mark:
     if len(before) >= HEDGES:
         named = "; ".join(i.says for i in account.others if i.name in before)
         return Mark(MISSING, f"named only after {len(before)} others: {named}")
+    guessed = guesses_in(text)
+    if guessed >= GUESSES and all(c.guessed for c in yes):
+        return Mark(MISSING, f"one of {guessed} guesses: commit to one")
     how = _affirmed(text, account.mechanisms)
     if how:
         return Mark(STRONG, f"class and mechanism: {how[0].says}")
