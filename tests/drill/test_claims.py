@@ -87,6 +87,6 @@ def test_the_bench_counts_accounts_and_shows_what_it_missed(
     lines = [json.dumps({"id": i, "scenario": s, "text": t, "kind": "any", "expect": e}) for i, s, t, e in rows]
     (tmp_path / "rows.jsonl").write_text("\n".join(lines), encoding="utf-8")
     monkeypatch.setattr(sys, "argv", ["drill_answers.py", str(tmp_path / "rows.jsonl"), "--show"])
-    runpy.run_path("bench/drill_answers.py", run_name="__main__")
+    runpy.run_path(str(Path(__file__).parents[2] / "bench" / "drill_answers.py"), run_name="__main__")
     said = capsys.readouterr().out
     assert "n   3  pass   1" in said and "c S2" in said and "b S2" not in said
