@@ -56,9 +56,9 @@ class Proved:
 
 
 def _of_a_page(finding: Finding) -> bool:
-    """Whether it rests on what a text says alone; a fact that was given as such (--fact) is meant."""
-    sources = [s for reason in finding.because for s in reason.sources]
-    return finding.basis == "stated" and not any(s.file == STATED.file for s in sources)
+    """Whether it rests on what a text says alone; seconds of a step, or a fact given as such (--fact), are meant."""
+    given = any(s.file == STATED.file for reason in finding.because for s in reason.sources)
+    return finding.basis == "stated" and not finding.category and not given
 
 
 def trusted(finding: Finding) -> bool:

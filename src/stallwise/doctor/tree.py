@@ -97,7 +97,7 @@ def _local(evidence: Evidence) -> str:
     if local is False:
         return f"{question}All alike: no straggler, so the cause is shared: code, fabric, storage or schedule."
     if not _several(evidence):
-        return f"{question}One GPU, nothing to compare with."
+        return f"{question}{OPEN} one GPU, nothing to compare with."
     return f"{question}{OPEN} ask for per-rank times of the same steps."
 
 

@@ -21,7 +21,7 @@ The formula of the schedule with twice the micro-batches, and with two chunks a 
 
 from __future__ import annotations
 
-from stallwise.doctor.findings.clue import over
+from stallwise.doctor.findings.clue import above, over
 from stallwise.doctor.findings.finding import Finding, Fix, Gain, Reason
 from stallwise.doctor.findings.rule import rule
 from stallwise.evidence.capture import RANK_TRACES, STEP_SHAPE
@@ -37,6 +37,8 @@ EQUAL_STAGES = 1.1
 CLUES = (
     over(stated.BUBBLE, expected.BUBBLE_SCHEDULE, 1.25, "against",
          "more idle than the schedule has", "the idle time is what the schedule must have"),
+    above(expected.BUBBLE_SCHEDULE, NOTICEABLE, "required",
+          "the schedule idles a good part of the step", "the schedule hardly idles"),
 )  # fmt: skip
 
 

@@ -18,7 +18,7 @@ COUNTERS = {
     k.SM_SHARE: "SM", k.DRAM_SHARE: "DRAM", k.TENSOR_SHARE: "tensor pipe", k.ACHIEVED_OCCUPANCY: "occupancy",
 }  # fmt: skip
 THROUGHPUTS = (k.SM_SHARE, k.DRAM_SHARE)
-MOST_NAMED = 4
+MOST_NAMED = 3
 ALL_COUNTERS = Capture(
     "the same kernels with the full set of counters (metric names: ncu --query-metrics)",
     "ncu --set full --csv --page details -k regex:KERNEL --launch-count 3 python script.py > details.csv",

@@ -8,6 +8,7 @@ from stallwise.doctor.findings.diagnosis import Diagnosis, State
 from stallwise.doctor.findings.finding import Finding, Fix, Reason
 from stallwise.doctor.findings.incident import Incident, Part, Row
 from stallwise.doctor.incident.build import incident_of
+from stallwise.doctor.table import table_of
 
 SURE = 0.9  # of a fault that a driver, a kernel or a scheduler states
 ASIDE = 0.4  # of what follows from the first fault, or has nothing to do with it
@@ -36,6 +37,7 @@ def with_incident(diagnosis: Diagnosis) -> Diagnosis:
         diagnosis,
         incident=replace(incident, cause=lead.cause),
         findings=(owned, *rest),
+        hypotheses=table_of((owned, *rest), None),
         ranked=ranked,
         state=State.SICK,
         in_set=(),

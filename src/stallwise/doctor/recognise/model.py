@@ -20,6 +20,9 @@ from typing import Any, Protocol
 
 from stallwise.evidence.bag import DENIED, MANNER
 
+LEAST_LENGTH = (
+    12.0  # of the inverse document frequencies, below which a text is too short to judge: recorded ones begin at 17.7
+)
 AGAINST = 0.5  # of a word's weight: what a denial takes from the causes that the word speaks for
 STEP = 1 / 127  # of a column's scale: weights are stored as whole numbers of it
 
@@ -120,18 +123,25 @@ class Model:
         """How often a text that reads so healthy has trouble all the same."""
         return 1.0 / (1.0 + math.exp(-(self.trouble_offset + self.trouble_slope * healthy)))
 
+    def long_enough(self, words: Iterable[str]) -> bool:
+        """Whether so many words are known that their manner means something."""
+        return math.hypot(*self._idf([w for w in words if w.removeprefix(DENIED) in self.words])) >= LEAST_LENGTH
+
     def _row(self, word: str) -> list[int]:
         row: list[int] = self.weights[self.words[word.removeprefix(DENIED)]].tolist()
         return row
 
     def _shares(self, known: Sequence[str]) -> list[float]:
         """The inverse document frequency of each word, of length one together; that of a denied word is negative."""
-        idf = [
+        idf = self._idf(known)
+        norm = max(math.hypot(*idf), LEAST_LENGTH)
+        return [x / norm for x in idf]
+
+    def _idf(self, known: Sequence[str]) -> list[float]:
+        return [
             float(self.idf[self.words[w.removeprefix(DENIED)]]) * (-AGAINST if w.startswith(DENIED) else 1.0)
             for w in known
         ]
-        norm = math.hypot(*idf) or 1.0
-        return [x / norm for x in idf]
 
 
 def probabilities(scores: Sequence[float]) -> list[float]:

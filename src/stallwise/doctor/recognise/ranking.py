@@ -94,8 +94,8 @@ def reads_healthy(evidence: Evidence, symptoms: Iterable[Symptom]) -> bool:
 
     A word for a trouble ("hang", "xid") stands in as many texts that rule it out as in texts that complain of it.
     """
-    known = model()
-    return known.healthy(words_of(evidence, symptoms)) >= known.healthy_from
+    known, words = model(), tuple(words_of(evidence, symptoms))
+    return known.long_enough(words) and known.healthy(words) >= known.healthy_from
 
 
 MEMORY_WORDS = frozenset(("oom", "memory", "vram", "alloc", "allocat", "allocation", "allocator"))

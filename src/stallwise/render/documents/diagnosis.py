@@ -47,6 +47,7 @@ from stallwise.render.verdict import (
     proof_rows,
     run_findings,
     saves,
+    tree_rows,
     unexplained_rows,
     verdict,
 )
@@ -84,6 +85,7 @@ def document(diagnosis: Diagnosis, *, deep: bool = False) -> Document:
             _argument(run[0], shortly=not sick), **located[id(run[0])].where,
             title="Why, and what to do" if sick else "What speaks for the likeliest",
         ) if argued else None,
+        steps("Asked first", tree_rows(diagnosis), label="asked"),
         steps("Shown to be well" if diagnosis.healthy else "What was seen", proof_rows(diagnosis), label="seen"),
         fixes(diagnosis.limit.levers, "To go faster", "faster") if diagnosis.healthy and diagnosis.limit else None,
         _hypotheses(diagnosis, run),
