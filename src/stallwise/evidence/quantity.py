@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from stallwise.evidence.capture import Capture
@@ -26,14 +25,3 @@ class Quantity:
     expected: str = field(default="", compare=False)  # the quantity of what was hoped for
     limit: str = field(default="", compare=False)  # the quantity of the most it can be: "250 W of 700 W"
     symptom: str = field(default="", compare=False)  # what people complain of when it is worse than it was
-
-    def __reduce__(self) -> tuple[Callable[[str], Quantity], tuple[str]]:
-        """Across processes it goes by name: the catalogue is on both sides."""
-        return line_of, (self.name,)
-
-
-def line_of(name: str) -> Quantity:
-    """The line of the catalogue with this name."""
-    from stallwise.evidence.catalog import quantities
-
-    return quantities()[name]

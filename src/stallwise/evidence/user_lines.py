@@ -11,9 +11,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from stallwise.evidence.fact import WHOLE, Scope, Source, Table
+from stallwise.late import np
 
 KIND = "user lines"
 BESIDE = ""  # the stage of samples in which no stage was open

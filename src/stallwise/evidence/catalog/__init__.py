@@ -8,8 +8,9 @@ whose names begin with its name, by the rest of their names (those that its mean
 
 from __future__ import annotations
 
+import copyreg
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from importlib.machinery import ModuleSpec
 from pathlib import Path
@@ -86,6 +87,18 @@ def quantities() -> dict[str, Quantity]:
                 assert value.name not in found, f"{value.name} is declared twice"
                 found[value.name] = value
     return found
+
+
+def line_of(name: str) -> Quantity:
+    """The line of the catalogue with this name."""
+    return quantities()[name]
+
+
+def _by_name(quantity: Quantity) -> tuple[Callable[[str], Quantity], tuple[str]]:
+    return line_of, (quantity.name,)
+
+
+copyreg.pickle(Quantity, _by_name)  # across processes a quantity goes by name: the catalogue is on both sides
 
 
 def stub(name: str) -> str:
