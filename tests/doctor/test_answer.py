@@ -106,7 +106,7 @@ def test_every_report_opens_with_the_voice(answers: list[Diagnosis]) -> None:
         line = to_text(answer)
         voice = next(v for v in VOICES[answer.state] if line.startswith(f"{v}  "))
         assert to_markdown(answer).startswith(f"# {voice} ")
-        assert f"<h1>{voice}  " in to_html(answer)
+        assert f'<h1><span class="voice">{voice}</span> ' in to_html(answer)
         seen.add(voice)
     assert seen == {"FOUND", "MOST LIKELY", "CANNOT TELL YET", "NOTHING OUT OF LINE"}
 

@@ -53,7 +53,7 @@ def test_frames_lie_under_their_callers_beside_the_steps(tmp_path: Path) -> None
 
 def test_the_page_shows_the_stretch_and_what_proves_the_finding(tmp_path: Path) -> None:
     found = diagnose(str(write(tmp_path)))
-    parts = timeline_parts(found)
+    parts = timeline_parts(found.scenes, found.findings)
     assert parts is not None and "steps 0-59" in parts["label"]
     assert found.findings and 0 in found.scenes[0].proves  # the line that the finding names
     assert "training thread, sampled" in to_html(found)
