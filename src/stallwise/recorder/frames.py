@@ -1,4 +1,8 @@
-"""The running frames of all threads, read so that the job cannot deadlock over it.
+"""The running frames of all threads, read so that the job cannot deadlock over it and nothing of its is held.
+
+Whoever holds a frame decides when the frame's variables are freed, and on which thread: the job's own finalizers would run on a
+thread of ours, or later than the job expects. Between two lines of Python the interpreter lock may change hands, so a stack is read
+in one chain of built-in calls, which keeps the lock, and leaves only code objects and positions behind.
 
 CPython 3.11 builds frame objects while it holds the lock of its runtime. If that allocation starts a garbage collection, and what is
 collected needs the same lock (any `threading.local`) or lets another thread run, the process stops for good
@@ -12,31 +16,58 @@ import gc
 import operator
 import sys
 from collections import deque
-from itertools import chain
-from typing import Any, Dict, List
+from itertools import accumulate, chain, islice, repeat, starmap, takewhile
+from typing import Any, Dict, Iterator, List, Tuple
 
 ALLOCATES_UNDER_LOCK = sys.version_info[:2] == (3, 11)
-_LOOK = (gc.isenabled, gc.disable, sys._current_frames)
+_QUIET = (gc.isenabled, gc.disable)
 _call: Any = getattr(operator, "call", None)  # since 3.11
 _FIRST = operator.itemgetter(0)
 _AS_BEFORE = {True: gc.enable, False: gc.disable}
+_PLACE = operator.attrgetter("f_code", "f_lasti")
+
+Place = Tuple[Any, int]  # a code object and the instruction in it
 
 
 def current_frames() -> Dict[int, Any]:
     """Thread identifier to its innermost frame."""
-    return _without_collection() if ALLOCATES_UNDER_LOCK else sys._current_frames()
+    if not ALLOCATES_UNDER_LOCK:
+        return sys._current_frames()
+    frames: Dict[int, Any] = _without_collection(_frames())[0]
+    return frames
 
 
-def _without_collection() -> Dict[int, Any]:
-    """One chain of built-in calls: no Python code runs in it, so no other thread can see or change the setting meanwhile."""
+def current_stack(thread: int, depth: int) -> List[Place]:
+    """Where a thread is, innermost first; nothing where it has ended. No frame outlives the call."""
+    try:
+        return _without_collection(_places(thread, depth)) if ALLOCATES_UNDER_LOCK else list(_places(thread, depth))
+    except KeyError:
+        return []
+
+
+def _frames() -> Iterator[Any]:
+    return starmap(sys._current_frames, ((),))
+
+
+def _places(thread: int, depth: int) -> Iterator[Place]:
+    """Lazily, and without a line of Python once it has begun: `getattr(frame, "f_back")` again and again until there is none.
+
+    At its end `islice` lets go of all before it, the last frame among them.
+    """
+    innermost = map(operator.itemgetter(thread), _frames())
+    frames = accumulate(chain(innermost, repeat("f_back")), getattr)
+    return map(_PLACE, islice(takewhile(operator.truth, frames), depth))
+
+
+def _without_collection(look: Iterator[Any]) -> List[Any]:
+    """What `look` yields, in one chain of built-in calls: no other thread can see or change the setting meanwhile."""
     got: List[Any] = []
-    look = map(got.append, map(_call, _LOOK))
+    quiet = map(got.append, map(_call, _QUIET))
     restore = map(_call, map(_AS_BEFORE.__getitem__, map(_FIRST, [got])))
     try:
-        deque(chain(look, restore), maxlen=0)
+        deque(chain(quiet, map(got.append, look), restore), maxlen=0)
     except BaseException:
         if got and got[0]:
             gc.enable()
         raise
-    frames: Dict[int, Any] = got[2]
-    return frames
+    return got[len(_QUIET) :]

@@ -9,6 +9,7 @@ from typing import Any, Deque, Dict, Iterator, Tuple
 
 from stallwise.recorder import schema
 from stallwise.recorder.error_origin import OURS
+from stallwise.recorder.frames import Place
 
 _STANDARD = sysconfig.get_paths().get("stdlib", "") + os.sep
 
@@ -23,13 +24,13 @@ class LineNames:
         self._new: Deque[Dict[str, Any]] = deque()
         self._here = os.getcwd() + os.sep
 
-    def number(self, frame: Any) -> int:
-        """Of the line at which the frame stands."""
-        code = frame.f_code
-        at = id(code), frame.f_lasti
+    def number(self, place: Place) -> int:
+        """Of the line at which a frame stands."""
+        code, instruction = place
+        at = id(code), instruction
         line = self._at.get(at)
         if line is None:
-            line = self._at[at] = self._line(code, frame.f_lineno or 0)
+            line = self._at[at] = self._line(code, _line_of(code, instruction))
         return line
 
     def take(self) -> Iterator[Dict[str, Any]]:
@@ -57,3 +58,11 @@ class LineNames:
         if file.startswith(self._here):
             return file[len(self._here) :]
         return os.sep.join(file.split(os.sep)[-2:])
+
+
+def _line_of(code: Any, instruction: int) -> int:
+    """In its file; before Python 3.10 the function's first."""
+    spans = code.co_lines() if hasattr(code, "co_lines") else ()
+    return next(
+        (int(line) for begin, end, line in spans if begin <= instruction < end and line), int(code.co_firstlineno)
+    )

@@ -11,11 +11,12 @@ import os
 import sys
 import threading
 import time
+from itertools import takewhile
 from typing import Any, Callable, Dict, List, Tuple
 
 from stallwise.recorder import threads
 from stallwise.recorder.error_origin import quietly
-from stallwise.recorder.frames import current_frames
+from stallwise.recorder.frames import current_stack
 from stallwise.recorder.line_names import LineNames
 from stallwise.recorder.patches import Patches
 from stallwise.recorder.sampler import DEPTH, EVERY_S
@@ -71,13 +72,8 @@ class WorkerStacks:
 
     def look(self) -> None:
         """One stack: the frames inside the loop, innermost first; without any the worker waits for its next order."""
-        frame: Any = current_frames().get(self._thread)
-        lines: List[int] = []
-        while frame is not None and len(lines) < DEPTH and frame.f_code.co_name != LOOP:
-            lines.append(self._names.number(frame))
-            frame = frame.f_back
-        del frame
-        stack = tuple(lines)
+        inside = takewhile(lambda place: place[0].co_name != LOOP, current_stack(self._thread, DEPTH))
+        stack = tuple(map(self._names.number, inside))
         if len(self._ids) >= MOST_STACKS and stack not in self._ids:
             return
         number = self._ids.setdefault(stack, len(self._ids))

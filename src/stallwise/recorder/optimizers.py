@@ -85,6 +85,8 @@ class Optimizers:
 
     def gone(self, call: _Open) -> None:
         """The frame has gone and the hook at the end never came: the optimizer raised."""
+        if call[THREAD] != _ident():
+            return  # somebody's look at this thread's frames ends on another thread; the next step of an optimizer notices
         # In PyTorch's own line it was only replaced, by what another hook returned: then a raise is noticed later.
         if sys is not None and sys._getframe(3).f_code.co_name != _WRAPPER:
             self._end(call)

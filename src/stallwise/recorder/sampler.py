@@ -1,6 +1,6 @@
 """Where the training thread is, a hundred times a second: the Python lines that held it while the device had nothing to do.
 
-A thread of ours reads the other's frames (`frames.current_frames`) while it holds the interpreter lock, so no frame outlives the
+A thread of ours reads where the other is (`frames.current_stack`) while it holds the interpreter lock, so no frame outlives the
 look and nothing of the user's is freed here. A line is spelled out once, a stack is a list of lines, a sample is three numbers:
 whatever this thread does, the training thread waits for, so a look is some microseconds, and looks at a thread that computes
 are as far apart as their share of its time asks for.
@@ -15,7 +15,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, Deque, Dict, List, Optional, Tuple
 
 from stallwise.recorder import schema, threads
-from stallwise.recorder.frames import current_frames
+from stallwise.recorder.frames import current_stack
 from stallwise.recorder.line_names import LineNames
 
 if TYPE_CHECKING:
@@ -117,14 +117,10 @@ class Sampler:
         if self._quit:
             return
         began_s = time.perf_counter()
-        frame: Any = current_frames().get(thread)
-        if frame is None:
+        places = current_stack(thread, DEPTH)
+        if not places:
             return  # the thread that trained has ended
-        lines: List[int] = []
-        while frame is not None and len(lines) < DEPTH:
-            lines.append(self._names.number(frame))
-            frame = frame.f_back
-        stack = tuple(lines)
+        stack = tuple(map(self._names.number, places))
         number = self._ids.get(stack)
         if number is None:
             number = self._remember(stack)
