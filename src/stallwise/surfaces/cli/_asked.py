@@ -44,10 +44,10 @@ def _marked(question: Question) -> list[str]:
 
 
 def _typed() -> str | None:
-    click.echo("> ", nl=False, err=True)
     try:
+        click.echo("> ", nl=False, err=True)
         line = sys.stdin.readline()
-    except KeyboardInterrupt:
+    except KeyboardInterrupt:  # a quick hand types it while the prompt is still being written
         line = ""
     if not line:
         click.echo("", err=True)
