@@ -4,7 +4,7 @@
 
 Prints one row a change: the trial's factor and the one by hand. Exit code 1 where a trial shows a gain that is none (interval above
 1, truth below 1.01), or fewer than 95% of the conclusive trials lie within 5% of the hand. Processes by hand start
-together and warm up; then one at a time is timed.
+together and warm up; then they are timed in turns, so that what a machine does in one minute is in all of them.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import statistics
 import subprocess
 import sys
 import tarfile
@@ -40,10 +41,11 @@ HALVES = {
 WITHIN, NONE = 0.05, 1.01
 WARM_UP_S = 40.0
 READY_S = 150.0  # for compilers
+TURNS, TURN_S = 4, 60.0
 
 
 class Hand:
-    """A program with one change, in its own process: it warms up beside others and is timed alone."""
+    """A program with one change, in its own process: it warms up beside others and is timed when it is its turn."""
 
     def __init__(self, program: str, change: str, steps: int, folder: Path, number: int) -> None:
         self.program, self.change = program, change
@@ -57,38 +59,60 @@ class Hand:
         """Warm, or dead."""
         return self._gate.with_suffix(".ready").exists() or self._process.poll() is not None
 
-    def step_s(self) -> float | None:
-        """Its turn: what a step takes."""
-        self._gate.with_suffix(".go").touch()
-        self._process.wait(timeout=120)
+    def take(self, turn: int) -> None:
+        """Its turn: some steps to warm up again, then those that are timed."""
+        self._gate.with_suffix(f".go{turn}").touch()
+        until_s = time.monotonic() + TURN_S
+        while not self._gate.with_suffix(f".done{turn}").exists():
+            if self._process.poll() is not None or time.monotonic() > until_s:
+                return
+            time.sleep(0.002)
+
+    def turns_s(self) -> list[float]:
+        """What a step took, turn by turn."""
+        self._gate.with_suffix(".end").touch()
+        try:
+            self._process.wait(timeout=20)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
         self._out.seek(0)
-        said = self._out.read()
-        for line in reversed(said.splitlines()):
+        printed = self._out.read()
+        for line in reversed(printed.splitlines()):
             if line.startswith('{"change"'):
-                return float(json.loads(line)["step_s"])
-        print(f"{self.program} {self.change}: {said[-400:]}", flush=True)
-        return None
+                return [float(s) for s in json.loads(line)["turns_s"]]
+        print(f"{self.program} {self.change}: {printed[-400:]}", flush=True)
+        return []
 
 
 def hand(programs: dict[str, tuple[str, ...]], steps: int, folder: Path) -> dict[str, dict[str, Any]]:
-    """Of each program the step as is (one process before and one after the others) and with each change."""
+    """Of each program and change the step, turn by turn; two processes as is show what two equal ones differ by."""
     all_of_them = [
         Hand(p, change, steps, folder, n) for p, its in programs.items() for n, change in enumerate(("", *its, ""))
     ]
     until_s = time.monotonic() + READY_S
     while not all(h.ready() for h in all_of_them) and time.monotonic() < until_s:
         time.sleep(0.1)
-    found: dict[str, dict[str, Any]] = {p: {"as is twice": []} for p in programs}
+    for program in programs:
+        of_it = [h for h in all_of_them if h.program == program]
+        for turn in range(TURNS):
+            for one in of_it if turn % 2 else reversed(of_it):
+                one.take(turn)
+    found: dict[str, dict[str, Any]] = {p: {"as is": []} for p in programs}
     for one in all_of_them:
-        took_s = one.step_s()
         if one.change:
-            found[one.program][one.change] = took_s
+            found[one.program][one.change] = one.turns_s()
         else:
-            found[one.program]["as is twice"].append(took_s)
-    for its in found.values():
-        known = [s for s in its["as is twice"] if s]
-        its[""] = sum(known) / len(known) if known else None
+            found[one.program]["as is"].append(one.turns_s())
     return found
+
+
+def by_hand(truth: dict[str, Any], change: str) -> tuple[float, float] | None:
+    """Factor of a change, median over turns, and what the two processes as is differ by."""
+    first, second = truth["as is"]
+    pairs = [(0.5 * (a + b) / c, a / b) for a, b, c in zip(first, second, truth[change], strict=False)]
+    if not pairs:
+        return None
+    return statistics.median(r for r, _ in pairs), abs(statistics.median(r for _, r in pairs) - 1)
 
 
 def tried(program: str, seconds: float, folder: Path, more: list[str]) -> dict[str, Any]:
@@ -111,26 +135,26 @@ def tried(program: str, seconds: float, folder: Path, more: list[str]) -> dict[s
 def rows(program: str, truth: dict[str, Any], answer: dict[str, Any]) -> list[dict[str, Any]]:
     """Trial against hand."""
     found = []
-    for change, after_s in truth.items():
-        if not change or change == "as is twice":
+    for change in truth:
+        if change == "as is":
             continue
         trial = next((t for t in answer["trials"] if t["name"] == change), {"state": "missing"})
-        ratio = truth[""] / after_s if truth[""] and after_s else None
+        ratio, doubt = by_hand(truth, change) or (None, None)
         off = trial["ratio"] / ratio - 1 if trial.get("ratio") and ratio else None
         low = trial.get("ratio_low")
         found.append({"program": program, "change": change, "state": trial["state"], "why": trial.get("why", ""),
-                      "trial": trial.get("ratio"), "low": low, "high": trial.get("ratio_high"), "truth": ratio, "off": off,
-                      "false_gain": bool(low and low > 1 and ratio and ratio < NONE)})  # fmt: skip
+                      "trial": trial.get("ratio"), "low": low, "high": trial.get("ratio_high"), "truth": ratio, "doubt": doubt,
+                      "off": off, "false_gain": bool(low and low > 1 and ratio and ratio < NONE)})  # fmt: skip
     return found
 
 
 def show(row: dict[str, Any]) -> str:
     """One line."""
     figures = f"{row['trial']:.3f} ({row['low'] or 0:.3f} to {row['high'] or 0:.3f})" if row["trial"] else row["why"]
-    truth = f"{row['truth']:.3f}" if row["truth"] else "?"
+    truth = f"{row['truth']:.3f} +-{100 * row['doubt']:.1f}%" if row["truth"] else "?"
     off = f"{100 * row['off']:+.1f}%" if row["off"] is not None else ""
     wrong = "FALSE GAIN" if row["false_gain"] else ""
-    return f"{row['program']:12} {row['change']:16} {row['state']:14} {figures[:60]:28} hand {truth:6} {off} {wrong}"
+    return f"{row['program']:12} {row['change']:16} {row['state']:14} {figures[:60]:28} hand {truth:13} {off} {wrong}"
 
 
 def main() -> int:
@@ -139,7 +163,7 @@ def main() -> int:
     parser.add_argument("--half", choices=list(HALVES))
     parser.add_argument("--only", default="")
     parser.add_argument("--seconds", type=float, default=20.0)
-    parser.add_argument("--steps", type=int, default=40)
+    parser.add_argument("--steps", type=int, default=20)
     parser.add_argument("--tiny", action="store_true")
     parser.add_argument("--no-hand", action="store_true")
     parser.add_argument("--no-try", action="store_true")
@@ -162,8 +186,9 @@ def main() -> int:
     print(f"{time.monotonic() - began:5.0f} s  by hand", flush=True)
     for program in programs:
         at = time.monotonic() - began
-        base = truths[program].get("")
-        print(f"{at:5.0f} s  {program} by hand: {1e3 * base if base else 0:.2f} ms as is", flush=True)
+        shown = {c: [round(1e3 * statistics.median(s), 2) for s in (its if c == "as is" else [its]) if s]
+                 for c, its in truths[program].items()}  # fmt: skip
+        print(f"{at:5.0f} s  {program} by hand, ms: {shown}", flush=True)
         answers[program] = (
             {"trials": []} if asked.no_try else tried(program, asked.seconds, folder / program, asked.more.split())
         )

@@ -10,6 +10,7 @@ import os
 import statistics
 import time
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 
 import torch
@@ -31,12 +32,16 @@ def drain() -> None:
         torch.cuda.synchronize()
 
 
-def wait_for_turn(gate: str) -> None:
-    """Everything is compiled and warm: one process at a time is timed, the others rest."""
+def turns(gate: str) -> Iterator[int]:
+    """Everything is compiled and warm: this process is timed when it is its turn, the others rest meanwhile."""
     drain()
     Path(f"{gate}.ready").touch()
-    while not Path(f"{gate}.go").exists():
-        time.sleep(0.01)
+    for turn in count():
+        while not Path(f"{gate}.go{turn}").exists():
+            if Path(f"{gate}.end").exists():
+                return
+            time.sleep(0.005)
+        yield turn
 
 
 def steps() -> Iterator[int]:
@@ -48,16 +53,18 @@ def steps() -> Iterator[int]:
             yield number
             number += 1
         return
-    warm, each = max(6, timed // 3), max(1, timed // CHUNKS)
+    warm = max(10, timed // 3)
     yield from range(warm)
-    if gate := os.environ.get("GATE"):
-        wait_for_turn(gate)
-        yield from range(warm)  # clocks and caches of a device that was idle
+    gate = os.environ.get("GATE", "")
     took = []
-    for chunk in range(CHUNKS):
+    for turn in turns(gate) if gate else range(CHUNKS):
+        if gate:
+            yield from range(warm)  # batches made in advance are used up, clocks and caches are those of a busy device
         drain()
         began = time.perf_counter()
-        yield from range(warm + chunk * each, warm + (chunk + 1) * each)
+        yield from range(timed)
         drain()
-        took.append((time.perf_counter() - began) / each)
-    print(json.dumps({"change": CHANGE, "step_s": statistics.median(took), "chunks_s": took}), flush=True)
+        took.append((time.perf_counter() - began) / timed)
+        if gate:
+            Path(f"{gate}.done{turn}").touch()
+    print(json.dumps({"change": CHANGE, "step_s": statistics.median(took), "turns_s": took}), flush=True)
