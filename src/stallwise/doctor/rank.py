@@ -9,6 +9,7 @@ from stallwise.doctor.findings.finding import Finding, Gain
 from stallwise.evidence.ledger import Category, Ledger
 
 SURE_ENOUGH = 0.5  # below even odds a finding is a hypothesis, not an answer
+SOON_S = 600.0  # a run that dies after so long loses as much as one whose steps take twice the time
 UNPRICED_SHARE = 0.05  # how a finding without seconds competes with priced ones: like a loss just worth acting on
 
 
@@ -35,6 +36,8 @@ def _weight(finding: Finding, whole_s: float, ledger: Ledger | None) -> tuple[bo
         share = (gain.low_s if certain else waited_s) / whole_s
     elif finding.blocking:
         share = 1.0
+    else:
+        share = max(share, SOON_S / (SOON_S + finding.ends_in_s))
     return (finding.confidence >= SURE_ENOUGH and not finding.optional, finding.blocking, finding.confidence * share)
 
 

@@ -20,6 +20,22 @@ REST_EVERY_S = 2.0
 MOST_THREADS = 256
 PAGE = 4096
 SHARED_MEMORY = "/dev/shm"
+LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+
+
+def host_memory() -> int:
+    """Bytes that the host has, or its control group may take where that is less; 0 where nobody says."""
+    try:
+        found = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (ValueError, OSError):
+        return 0
+    for path in LIMITS:
+        try:
+            with open(path, encoding="ascii") as file:
+                found = min(found, int(file.read()))
+        except (OSError, ValueError):
+            continue  # no such group, or no limit: "max"
+    return found
 
 
 class MemoryAccount:

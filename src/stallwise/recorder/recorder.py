@@ -9,6 +9,7 @@ from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from stallwise.recorder import schema, step_boundaries, suspension
 from stallwise.recorder.device_clock import DeviceClock, find_device_clock
+from stallwise.recorder.memory_account import host_memory
 from stallwise.recorder.span import Span
 from stallwise.recorder.thread_clock import ThreadClock
 from stallwise.recorder.writer import Writer
@@ -65,6 +66,7 @@ class Recorder:
                 "world": world,
                 "pid": os.getpid(),
                 "host": _host(),
+                "host_memory": host_memory(),
                 "t": wall(),
                 "env": _environment(),
             }

@@ -1,6 +1,6 @@
 """The lines of a record file: one JSON object a line, keys kept short since a run writes one line a step for days.
 
-    {"k": "run",  "v": 2, "rank": 0, "world": 8, "pid": ..., "host": "...", "t": epoch_s, "env": {...}}
+    {"k": "run",  "v": 2, "rank": 0, "world": 8, "pid": ..., "host": "...", "host_memory": bytes, "t": epoch_s, "env": {...}}
     {"k": "step", "n": 12, "t": epoch_s, "d": seconds, "s": {"forward": host_s}, "u": {"my span": host_s},
                   "o": {"prefetch": host_s}, "m": {...}, "b": "optimizer",
                   "window": "device" | "full" | "time" | "edge" | "after"}

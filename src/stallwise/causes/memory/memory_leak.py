@@ -22,12 +22,14 @@ The slope a step, and from it the step at which the memory is full.
 
 from __future__ import annotations
 
+import math
+
 from stallwise.doctor.findings.clue import Clue, above
 from stallwise.doctor.findings.failure import Failure
 from stallwise.doctor.findings.finding import Finding, Fix, Reason
 from stallwise.doctor.findings.rule import rule
 from stallwise.evidence.capture import MEMORY_SNAPSHOT, PY_SPY, TRAIN_LOG
-from stallwise.evidence.catalog import change, job, run
+from stallwise.evidence.catalog import change, hardware, job, run
 from stallwise.evidence.catalog import memory as m
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.quantity import Quantity
@@ -39,6 +41,7 @@ NOTICEABLE_BYTES = 3e8
 # memory for a thread in arenas of 64 MiB, so two of them are no leak yet.
 MEASURED_BYTES = 128 * 2**20
 POINTS = 6
+SERIES_OF = {change.GPU_MEMORY_GROWTH: run.GPU_MEMORY, change.HOST_MEMORY_GROWTH: run.HOST_MEMORY}
 LONG = 10
 
 
@@ -64,6 +67,7 @@ def memory_leak(evidence: Evidence) -> Finding | None:
         if fact is not None and (fact.quantity.unit is not Unit.BYTE or fact.number > MEASURED_BYTES):
             size = f"x{fact.number:.1f}" if fact.quantity.unit is not Unit.BYTE else show(fact.number, Unit.BYTE)
             because.append(Reason.of(f"{word} gained {size} {_over(evidence, quantity)} and still rises", fact))
+    ends_in_s, full = _until_full(evidence)
     if killed:
         because.append(f.reason("the kernel killed a process for lack of host memory", m.HOST_KILLED))
     return Finding(
@@ -75,6 +79,8 @@ def memory_leak(evidence: Evidence) -> Finding | None:
         next=(PY_SPY,) if on_host else (MEMORY_SNAPSHOT,),
         explains=("oom-activations", "gradual-slowdown", "rank-died-first", "application-fault"),
         blocking=killed or bool(f.get(m.FAILED)),
+        ends_in_s=ends_in_s,
+        summary=full,
     )
 
 
@@ -87,13 +93,37 @@ def _long_enough(evidence: Evidence) -> bool:
 
 def _over(evidence: Evidence, quantity: Quantity) -> str:
     """How long it grew, and by how much a step, where the series tells."""
-    of = {change.GPU_MEMORY_GROWTH: run.GPU_MEMORY, change.HOST_MEMORY_GROWTH: run.HOST_MEMORY}.get(quantity)
-    series = next(iter(evidence.series(of)), None) if of is not None else None
-    gained = evidence.value(quantity)
-    if series is None or series.over != "step" or len(series.x) < POINTS or not series.x[-1] > series.x[0]:
+    steps = _grew_over(evidence, quantity)
+    if not steps:
         return "over the log"
-    steps = float(series.x[-1] - series.x[0])
-    return f"over {steps:.0f} steps ({show(gained / steps, Unit.BYTE)} a step)"
+    return f"over {steps:.0f} steps ({show(evidence.value(quantity) / steps, Unit.BYTE)} a step)"
+
+
+def _grew_over(evidence: Evidence, quantity: Quantity) -> float:
+    """Steps in which it grew; 0 where no series tells."""
+    of = SERIES_OF.get(quantity)
+    series = next(iter(evidence.series(of)), None) if of is not None else None
+    if series is None or series.over != "step" or len(series.x) < POINTS:
+        return 0.0
+    return max(float(series.x[-1] - series.x[0]), 0.0)
+
+
+def _until_full(evidence: Evidence) -> tuple[float, str]:
+    """Seconds until the memory is full at the measured slope, and the sentence; without end where the size is not known."""
+    found = (math.inf, "")
+    step_s = evidence.value(job.UNTRACED_STEP, evidence.value(run.STEP_TIME, 0.0))
+    for quantity, total in ((change.GPU_MEMORY_GROWTH, hardware.GPU_MEMORY_TOTAL),
+                            (change.HOST_MEMORY_GROWTH, run.HOST_MEMORY_TOTAL)):  # fmt: skip
+        gained, whole = evidence.value(quantity, 0.0), evidence.value(total, 0.0)
+        steps = _grew_over(evidence, quantity)
+        if not (gained > 0 and whole > 0 and steps and step_s > 0) or evidence.get(job.RECORDED_STEPS) is None:
+            continue
+        held = float(next(iter(evidence.series(SERIES_OF[quantity]))).values[-1])
+        left = max(whole - held, 0.0) / (gained / steps)
+        if left * step_s < found[0]:
+            says = f"At this rate its {show(whole, Unit.BYTE)} are full after {left:,.0f} more steps, {show(left * step_s, Unit.SECOND)}."
+            found = (left * step_s, says)
+    return found
 
 
 def _enough(evidence: Evidence) -> bool:

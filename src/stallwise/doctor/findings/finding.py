@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 from stallwise.doctor.findings.rival import Rival
@@ -105,6 +106,7 @@ class Finding:
     next: tuple[Capture, ...] = ()
     explains: tuple[str, ...] = ()  # causes that are only consequences of this one
     blocking: bool = False  # the run is dead, stuck or wrong, not merely slow
+    ends_in_s: float = math.inf  # the run dies of it after so long if it goes on
     last_resort: bool = False  # says that the run is dead, not why: whatever says why comes before it
     optional: bool = False  # nothing is broken; a gain is there for the taking
     summary: str = ""  # one or two sentences of why, under the headline

@@ -23,6 +23,7 @@ ACTIVATION_MAX: Quantity
 PRECISION: Quantity
 GPU_MEMORY: Quantity
 HOST_MEMORY: Quantity
+HOST_MEMORY_TOTAL: Quantity
 GRAPH_NODES: Quantity
 ALLOC_RETRIES: Quantity
 STACKS_IN_LOADER: Quantity

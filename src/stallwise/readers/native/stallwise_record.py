@@ -114,11 +114,13 @@ def _operations(record: RankRecord, file: str) -> Table:
     return table
 
 
-def _recorded_numbers(record: RankRecord, source: Source, scope: Scope) -> Iterator[Series]:
+def _recorded_numbers(record: RankRecord, source: Source, scope: Scope) -> Iterator[Item]:
     """Bytes of memory, and what the user recorded."""
     for name, quantity in MEMORY_OF.items():
         if record.has_gauge(name):
             yield Series(quantity, *record.gauge(name), source, scope)
+    if record.host_memory:
+        yield Fact(run.HOST_MEMORY_TOTAL, float(record.host_memory), source, scope)
     for name in record.gauges_of_the_user():
         yield Series(stages.USER_GAUGE, *record.gauge(name), source, replace(scope, group=name))
 

@@ -66,6 +66,7 @@ class RankRecord:
     rank: int = 0
     world: int = 1
     host: str = ""
+    host_memory: int = 0  # bytes that the host has, or its control group may take; 0: unknown
     version: int = 1
     step: list[int] = field(default_factory=list)
     time_s: list[float] = field(default_factory=list)
@@ -246,6 +247,7 @@ def _take(record: RankRecord, entry: dict[str, Any]) -> None:
         record.rank, record.world = _whole(entry["rank"]), _whole(entry["world"])
         record.host, record.environment = str(entry.get("host", "")), dict(entry.get("env", {}))
         record.version, record.pid = _whole(entry["v"]), _whole(entry.get("pid", 0))
+        record.host_memory = _whole(entry.get("host_memory", 0))
         record.ended = ""  # a restarted job appends to the same file
     elif kind == "step":
         stages = {str(k): _seconds(v) for k, v in entry["s"].items()}
