@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import date
 
@@ -24,13 +24,25 @@ _P = patterns("stamps")
 
 def stamp_of(line: str) -> Stamp | None:
     """The first time of a line; a date before a bare clock at the same place."""
+    found = _first(line)
+    return None if found is None else _made(*found)
+
+
+def stamps_of(lines: Iterable[str]) -> Iterator[Stamp | None]:
+    """The time of each of many lines that are alike but for their numbers: it stands where it stood in the line before."""
+    last: tuple[str, re.Match[str]] | None = None
+    for line in lines:
+        same = last and _P[last[0]].match(line[:LOOKED_AT], last[1].start())
+        last = (last[0], same) if last and same else _first(line)
+        yield None if last is None else _made(*last)
+
+
+def _first(line: str) -> tuple[str, re.Match[str]] | None:
     head = line[:LOOKED_AT]
-    best: tuple[int, int, str, re.Match[str]] | None = None
-    for place, form in enumerate(_FORMS):
-        match = _P[form].search(head)
-        if match is not None and (best is None or (match.start(), place) < best[:2]):
-            best = match.start(), place, form, match
-    return None if best is None else _made(best[2], best[3])
+    found = [
+        (match.start(), place, form, match) for place, form in enumerate(_FORMS) if (match := _P[form].search(head))
+    ]
+    return min(found, key=lambda m: m[:2])[2:] if found else None
 
 
 def stamp_around(lines: Sequence[str], at: int) -> Stamp | None:

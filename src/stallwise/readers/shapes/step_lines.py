@@ -11,7 +11,7 @@ from stallwise.evidence.skeletons import LONGEST, Skeletons
 from stallwise.evidence.stamp import Form, Stamp
 from stallwise.late import np
 from stallwise.readers._patterns import patterns
-from stallwise.readers.shapes.stamps import stamp_of
+from stallwise.readers.shapes.stamps import stamp_of, stamps_of
 
 TABLE = "log.steps"
 MOST = 4000  # lines: the first steps and the last ones tell when something began
@@ -29,7 +29,10 @@ def step_lines(artifact: Artifact) -> Table | None:
     found.sort()
     if len(found) > MOST:
         found = [*found[: MOST // 2], *found[-MOST // 2 :]]
-    rows = [(at + 1, step, stamp) for at, step in found if (stamp := stamp_of(text.lines[at])) is not None]
+    stamps_of_found = stamps_of(text.lines[at] for at, _ in found)
+    rows = [
+        (at + 1, step, stamp) for (at, step), stamp in zip(found, stamps_of_found, strict=True) if stamp is not None
+    ]
     forms = {stamp.form for _, _, stamp in rows}
     if len(forms) != 1:
         return None
