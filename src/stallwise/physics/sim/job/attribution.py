@@ -7,9 +7,9 @@ whose outliers are the network's). Slowdown, and the shares of it that the slowe
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -74,23 +74,31 @@ class WhatIf:
         self.ideal = ideal_work(job)
         shape = job.work_s.shape
         self.ideal_whole = np.broadcast_to(self.ideal[:, None, None], shape)
-        self.none = np.zeros_like(job.lead_s)
+        self.none = np.broadcast_to(0.0, job.lead_s.shape)
         self.step_s = job.step_s()
-        one = self.ideal_whole.copy()
-        self.ideal_s = job.step_s(one, self.none)
+        self.ideal_s = job.step_s(self.ideal_whole, self.none)
+        self._added, self._work, self._lead = self.ideal_whole.copy(), job.work_s.copy(), job.lead_s.copy()
 
     def share(self, name: str, chosen: list[int], replicas: Bools | None = None, *, removed: bool = True) -> Share:
         """A set: these operations, of all replicas or of some. Without `removed` only what it adds to the ideal step."""
         which = np.ones(len(self.job.grid.replicas), bool) if replicas is None else replicas
-        at = np.ix_(np.array(chosen), np.flatnonzero(which))
-        added = self.ideal_whole.copy()
-        added[at] = self.job.work_s[at]
-        added_s = self.job.step_s(added, self.none) - self.ideal_s
+        return self.sets(name, [np.ix_(np.array(chosen), np.flatnonzero(which))], removed=removed)
+
+    def sets(self, name: str, places: Sequence[Any], *, removed: bool = True) -> Share:
+        """Operations and replicas at these places together. The arrays are changed there and put back: there are many sets."""
+        for at in places:
+            self._added[at] = self.job.work_s[at]
+        added_s = self.job.step_s(self._added, self.none) - self.ideal_s
+        for at in places:
+            self._added[at] = self.ideal_whole[at]
         if not removed:
             return Share(name, added_s, 0.0)
-        work, lead = self.job.work_s.copy(), self.job.lead_s.copy()
-        work[at], lead[at] = self.ideal_whole[at], 0.0
-        return Share(name, added_s, self.step_s - self.job.step_s(work, lead))
+        for at in places:
+            self._work[at], self._lead[at] = self.ideal_whole[at], 0.0
+        removed_s = self.step_s - self.job.step_s(self._work, self._lead)
+        for at in places:
+            self._work[at], self._lead[at] = self.job.work_s[at], self.job.lead_s[at]
+        return Share(name, added_s, removed_s)
 
 
 def ideal_work(job: Job) -> Floats:
@@ -138,11 +146,4 @@ def attribute(job: Job, hosts: Mapping[str, Workers] | None = None) -> Attributi
 
 def _together(what_if: WhatIf, name: str, workers: Workers, of_stage: dict[int, list[int]]) -> Share:
     """Some workers at once."""
-    job = what_if.job
-    work, lead = job.work_s.copy(), job.lead_s.copy()
-    added = what_if.ideal_whole.copy()
-    for replica, stage in workers:
-        mine = of_stage[stage]
-        work[mine, replica], lead[mine, replica] = what_if.ideal_whole[mine, replica], 0.0
-        added[mine, replica] = job.work_s[mine, replica]
-    return Share(name, job.step_s(added, what_if.none) - what_if.ideal_s, what_if.step_s - job.step_s(work, lead))
+    return what_if.sets(name, [(of_stage[stage], replica) for replica, stage in workers])

@@ -35,14 +35,15 @@ class Job:
     last: list[int]  # operations that nobody waits for
     links: dict[int, tuple[int, int]]
     producer: dict[int, int]
+    _ends: Floats | None = None  # room for the ends of one replay, of which there are many
 
-    def replay(self, work_s: Floats | None = None, lead_s: Floats | None = None) -> Floats:
+    def replay(self, work_s: Floats | None = None, lead_s: Floats | None = None, into: Floats | None = None) -> Floats:
         """When every operation ends: (operation, replica, step)."""
         work = self.work_s if work_s is None else work_s
         lead = self.lead_s if lead_s is None else lead_s
-        held = [bool(x.any()) for x in lead]
+        held = [bool(x.any()) for x in lead] if any(lead.strides) else [False] * len(lead)  # one zero for all
         absent = None if self.grid.present.all() else ~self.grid.present
-        end = np.empty_like(work)
+        end = np.empty(work.shape) if into is None else into
         for members, across in self.order:
             ready: Floats | None = None
             for i in members:
@@ -70,7 +71,9 @@ class Job:
 
     def steps_s(self, work_s: Floats | None = None, lead_s: Floats | None = None) -> Floats:
         """Length of each step."""
-        end = self.replay(work_s, lead_s)[self.last].max(axis=0)
+        if self._ends is None:
+            self._ends = np.empty(self.work_s.shape)
+        end = self.replay(work_s, lead_s, self._ends)[self.last].max(axis=0)
         return np.asarray(np.where(self.grid.present, end, -np.inf).max(axis=0))
 
     def step_s(self, work_s: Floats | None = None, lead_s: Floats | None = None) -> float:
