@@ -16,7 +16,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 LOCK = ROOT / "requirements-dev.lock"
-EXTRAS = ("dev", "mcp", "url", "jax", "test", "ray")  # as .ci/setup.py installs them
+EXTRAS = ("dev", "mcp", "url", "jax", "parquet", "test", "ray")  # as .ci/setup.py installs them
 
 
 def main() -> None:

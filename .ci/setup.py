@@ -29,6 +29,7 @@ EXTRAS = {
     "mcp": "MCP client",
     "url": "reader of addresses",
     "jax": "reader of XLA profiles",
+    "parquet": "Parquet (50 MB)",
     "test": "browser driver, notebooks, tables, documentation",
     "ray": "Ray (70 MB)",
 }

@@ -24,6 +24,11 @@ SAME_END = 5e-3  # of a step: collectives that end so close together may be one
 OVERLAPS = 0.1  # of the shorter: two computations that share more run side by side
 HAND_OFF_LIMIT = 3.0  # times the usual of its link; what is longer held the stage up for another reason
 HAND_OFF = "hand-off"
+MAY_HIDE = (
+    Work.OPTIMIZER,
+    Work.CHECKPOINT,
+    Work.OTHER,
+)  # a norm over all gradients or a barrier may lie inside of these
 
 Member = tuple[int, ...]
 
@@ -268,15 +273,17 @@ def groups_of(draft: Draft) -> list[tuple[Member, bool]]:
     """Operations that begin together, and whether those of all replicas do."""
     grid = draft.grid
     near_s = SAME_END * float(np.median(grid.measured_s()))
-    syncs = grid.where(*COLLECTIVES)
-    end = {i: _here(grid, grid.begin_s[i] + grid.work_s[i]) for i in syncs}
-    ready = {i: _here(grid, _ready(draft, i)) for i in syncs}
+    hiding = grid.where(*MAY_HIDE)
+    left = [*grid.where(*COLLECTIVES), *hiding]
+    end = {i: _here(grid, grid.begin_s[i] + grid.work_s[i]) for i in left}
+    ready = {i: _here(grid, _ready(draft, i)) for i in left}
     groups: list[tuple[Member, bool]] = [(pair, False) for pair in draft.pairs]
-    left = list(syncs)
     while left:
         first = left.pop(0)
         members = [first, *(i for i in left if _one_collective(draft, first, i, end, ready, near_s))]
         left = [i for i in left if i not in members]
+        if first in hiding and len(members) == 1:
+            continue
         groups.append((tuple(members), _across(grid, end[first], ready[first], near_s)))
     return groups
 
