@@ -2,7 +2,8 @@
 
     python bench/planted_ranks.py [COUNT] [FIRST_SEED]
 
-DP 2-32, PP 1-16, TP 1-8, all schedules, one to three faults each (worker, stage, sequence, link, gc), with and without recorded sends.
+DP 2-32, PP 1-16, TP 1-8, all schedules, one to three faults each (worker, stage, sequence, link, gc), with and without recorded sends,
+on one clock or on several.
 The operation table goes through measures and rules as that of a file would.
 """
 

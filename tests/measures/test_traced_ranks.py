@@ -58,9 +58,10 @@ def rank_trace(rank: int, clock_us: float, *, named: bool) -> dict[str, Any]:
     rows: list[dict[str, Any]] = []
     ident = 1
 
-    def launched(name: str, begin: float, length: float, stream: int, **args: Any) -> None:
+    def launched(name: str, begin: float, length: float, stream: int, ahead: float = 0.5, **args: Any) -> None:
+        """The host asks for work in the order of the program: for a send behind its pass, while that still runs."""
         nonlocal ident
-        rows.append(event("cudaLaunchKernel", "cuda_runtime", clock_us + begin - 0.5, 0.2, correlation=ident))
+        rows.append(event("cudaLaunchKernel", "cuda_runtime", clock_us + begin - ahead, 0.2, correlation=ident))
         rows.append(event(name, "kernel", clock_us + begin, length, pid=0, tid=stream, correlation=ident, **args))
         ident += 1
 
@@ -99,6 +100,7 @@ def rank_trace(rank: int, clock_us: float, *, named: bool) -> dict[str, Any]:
                     at + end + 1,
                     1.0,
                     22,
+                    end + 1 - begin,
                     **{"Collective name": "send", "Dst Rank": other},
                     **arguments,
                 )

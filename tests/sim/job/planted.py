@@ -16,7 +16,7 @@ from stallwise.errors import BadRequest
 from stallwise.evidence.operations import Work
 from stallwise.physics.sim.pipeline import PassTimes
 from stallwise.physics.sim.program import Op, Pass, Program
-from stallwise.physics.sim.schedules import schedule_named
+from stallwise.physics.sim.schedules import all_schedules, schedule_named
 
 LABELS = ("forward-compute", "backward-compute", "weight-grad-compute", "forward-send", "forward-recv", "backward-send",
           "backward-recv", "grads-reduce-scatter", "params-all-gather", "optimizer")  # fmt: skip
@@ -53,6 +53,7 @@ class Plan:
     p2p_s: float = 0.0006
     sync_s: float = 0.03
     recorded_p2p: bool = True
+    clocks_s: float = 0.0  # deviation of the workers' clocks
     faults: tuple[Fault, ...] = ()
 
     def program(self) -> Program:
@@ -231,30 +232,43 @@ def columns(plan: Plan) -> dict[str, np.ndarray]:
     steps_s, rows = play(plan)
     origin = np.concatenate(([0.0], np.cumsum(steps_s)[:-1]))
     replica, step = np.meshgrid(np.arange(plan.replicas), np.arange(plan.steps), indexing="ij")
-    parts: dict[str, list[np.ndarray]] = {name: [] for name in
-        ("replica", "stage", "tensor", "step", "microbatch", "chunk", "order", "label", "start_s", "duration_s")}  # fmt: skip
-    size = replica.size
-    for tensor in range(plan.tensor):
-        for stage, label, chunk, microbatch, begin, length in rows.rows:
-            same = {"stage": stage, "tensor": tensor, "microbatch": microbatch, "chunk": chunk if label < 3 else -1,
-                    "order": -1, "label": label}  # fmt: skip
-            for name, value in same.items():
-                parts[name].append(np.full(size, value, np.int64))
-            parts["replica"].append(replica.ravel())
-            parts["step"].append(step.ravel() + 100)
-            parts["start_s"].append((begin + origin).ravel())
-            parts["duration_s"].append(length.ravel())
-    return {name: np.concatenate(values) for name, values in parts.items()}
+    clock_s = np.random.default_rng(plan.seed + 1).normal(0.0, plan.clocks_s, (plan.stages, plan.replicas, 1))
+    count = plan.tensor * len(rows.rows)
+    places = {name: np.empty((count, replica.size), np.int32) for name in
+        ("replica", "stage", "tensor", "step", "microbatch", "chunk", "order", "label")}  # fmt: skip
+    times = {name: np.empty((count, replica.size)) for name in ("start_s", "duration_s")}
+    places["replica"][:], places["step"][:], places["order"][:] = replica.ravel(), step.ravel() + 100, -1
+    for at in range(count):
+        tensor, row = divmod(at, len(rows.rows))
+        stage, label, chunk, microbatch, begin, length = rows.rows[row]
+        same = {
+            "stage": stage,
+            "tensor": tensor,
+            "microbatch": microbatch,
+            "chunk": chunk if label < 3 else -1,
+            "label": label,
+        }
+        for name, value in same.items():
+            places[name][at] = value
+        times["start_s"][at] = (begin + origin + clock_s[stage]).ravel()
+        times["duration_s"][at] = length.ravel()
+    return {name: values.ravel() for name, values in (places | times).items()}
+
+
+MOST_ROWS = 3_000_000
 
 
 def random_plan(seed: int, *, largest: int = 32) -> Plan:
     """A job with one to three faults, each worth at least three percent of its step."""
     rng = np.random.default_rng(seed)
-    for _ in range(200):
+    for _ in range(400):
         plan = _drawn(rng, largest)
         try:
             plan.program()
         except BadRequest:
+            continue
+        rows = plan.stages * plan.microbatches * 7 * plan.replicas * plan.steps * plan.tensor
+        if rows > MOST_ROWS:
             continue
         whole = float(play(plan, recorded=False)[0].mean())
         worth = list(costs(plan).values())
@@ -269,47 +283,35 @@ def random_plan(seed: int, *, largest: int = 32) -> Plan:
 
 
 def _drawn(rng: np.random.Generator, largest: int) -> Plan:
-    schedules = [
-        "1f1b",
-        "gpipe",
-        "interleaved",
-        "zb-h1",
-        "zb-h2",
-        "zb-1p",
-        "zb-2p",
-        "zb-v",
-        "v-half",
-        "v-min",
-        "dualpipe",
-    ]
-    stages = int(rng.choice([1, 2, 4, 8, 16]))
-    replicas = int(rng.choice([r for r in (2, 3, 4, 8, 16, 32) if r * stages <= 8 * largest and r <= largest]))
-    schedule = str(rng.choice(schedules)) if stages > 1 else "1f1b"
-    microbatches = stages * int(rng.choice([2, 3])) if stages > 1 else int(rng.choice([1, 2, 4, 8]))
+    schedule = str(rng.choice(sorted(all_schedules())))
+    stages = int(rng.choice([1, 2, 3, 4, 6, 8, 12, 16]))
+    schedule = schedule if stages > 1 else "1f1b"
+    replicas = int(rng.choice([r for r in (2, 3, 4, 6, 8, 12, 16, 24, 32) if r <= largest]))
+    microbatches = stages * int(rng.choice([1, 2, 3])) if stages > 1 else int(rng.choice([1, 2, 4, 8]))
     kinds = ["worker", "sequence", "gc"] + (["stage", "link"] if stages > 1 else [])
     chosen = rng.choice(kinds, size=int(rng.integers(1, 4)), replace=False)
     forward_s = float(rng.uniform(0.02, 0.2))
-    steps = int(rng.choice([8, 12, 20]))
-    faults = []
-    for kind in chosen.tolist():
-        replica, stage = int(rng.integers(replicas)), int(rng.integers(stages))
-        if kind == "worker":
-            since = int(rng.choice([0, 0, steps // 3]))
-            faults.append(Fault(kind, replica, stage, since, float(rng.uniform(1.25, 2.5))))
-        elif kind == "stage":
-            faults.append(Fault(kind, stage=stage, size=float(rng.uniform(1.2, 1.8))))
-        elif kind == "sequence":
-            faults.append(Fault(kind, size=float(rng.uniform(0.3, 0.9))))
-        elif kind == "link":
-            whole = replica if rng.random() < 0.5 or stages < 4 else -1
-            faults.append(
-                Fault(kind, whole, int(rng.integers(stages - 1)), size=forward_s * float(rng.uniform(0.3, 1.5)))
-            )
-        else:
-            length = forward_s * 3 * microbatches * float(rng.uniform(0.1, 0.5))
-            faults.append(Fault(kind, since=int(rng.uniform(2, 12)), size=length))
+    steps = int(rng.choice([6, 8, 12, 20]))
+    faults = tuple(_fault(rng, kind, replicas, stages, steps, forward_s, microbatches) for kind in chosen.tolist())
     return Plan(
-        schedule, replicas, stages, int(rng.choice([1, 1, 2, 4, 8])), microbatches, steps, int(rng.integers(1 << 30)),
+        schedule, replicas, stages, int(rng.choice([1, 2, 4, 8])), microbatches, steps, int(rng.integers(1 << 30)),
         chunks=2 if schedule == "interleaved" else 1, forward_s=forward_s, recorded_p2p=bool(rng.random() < 0.6),
-        faults=tuple(faults),
+        clocks_s=float(rng.choice([0.0, 0.0, 0.002, 0.3])), faults=faults,
     )  # fmt: skip
+
+
+def _fault(
+    rng: np.random.Generator, kind: str, replicas: int, stages: int, steps: int, forward_s: float, microbatches: int
+) -> Fault:
+    replica, stage = int(rng.integers(replicas)), int(rng.integers(stages))
+    if kind == "worker":
+        return Fault(kind, replica, stage, int(rng.choice([0, 0, steps // 3])), float(rng.uniform(1.25, 2.5)))
+    if kind == "stage":
+        return Fault(kind, stage=stage, size=float(rng.uniform(1.2, 1.8)))
+    if kind == "sequence":
+        return Fault(kind, size=float(rng.uniform(0.3, 0.9)))
+    if kind == "link":
+        whole = replica if rng.random() < 0.5 or stages < 4 else -1
+        return Fault(kind, whole, int(rng.integers(stages - 1)), size=forward_s * float(rng.uniform(0.3, 1.5)))
+    length = forward_s * 3 * microbatches * float(rng.uniform(0.1, 0.5))
+    return Fault(kind, since=int(rng.uniform(2, 12)), size=length)

@@ -109,8 +109,11 @@ def _by_causality(grid: Grid, one: int, two: int, shift_one: Floats, shift_two: 
         if work is not Work.FORWARD or stage != one or None in others:
             continue
         second, back, there = (int(i) for i in others if i is not None)
+        here = grid.recorded_at((first, second, back, there))
+        if not here.any():
+            continue
         ways = [
-            [float((grid.begin_s[b] - ends[a] - sign * ahead)[grid.present].min()) for a, b, sign in way]
+            [float((grid.begin_s[b] - ends[a] - sign * ahead)[here].min()) for a, b, sign in way]
             for way in (((first, second, 1.0), (there, back, -1.0)), ((back, there, 1.0), (second, first, -1.0)))
         ]
         toward, away = max(ways, key=sum)

@@ -13,7 +13,7 @@ from enum import Enum
 import numpy as np
 
 from stallwise.evidence.operations import COLLECTIVES, PASSES, RECEIVES, Work
-from stallwise.physics.sim.job.grid import Bools, Floats
+from stallwise.physics.sim.job.grid import ENOUGH, Bools, Floats, middle
 from stallwise.physics.sim.job.passes import lengths, own_times, side_by_side, slot_shares, stage_means, stage_times
 from stallwise.physics.sim.job.replay import Job
 
@@ -82,11 +82,11 @@ def _slow_workers(job: Job) -> list[Slow]:
     grid = job.grid
     places, own = {s: mine for s in grid.stages if (mine := grid.where(*PASSES, stage=s))}, own_times(job, job.work_s)
     if len(grid.replicas) > 1:
-        ratios = {s: _against_peers(np.where(grid.present, own[m].sum(axis=0), np.nan)) for s, m in places.items()}
+        ratios = {s: _against_peers(np.where(_mostly(job, m), own[m].sum(axis=0), np.nan)) for s, m in places.items()}
     else:
         ratios = {s: _against_stages(job, mine) for s, mine in places.items()}
     if len(ratios) > 1 and len(grid.replicas) > 1:  # long sequences slow all stages of a replica alike
-        alike = np.quantile(np.stack(list(ratios.values())), 0.5, axis=0, method="lower")
+        alike = middle(np.stack(list(ratios.values())), lower=True)
         ratios = {s: ratio / np.maximum(alike, 1e-9) for s, ratio in ratios.items()}
     found = []
     for stage, ratio in ratios.items():
@@ -97,10 +97,17 @@ def _slow_workers(job: Job) -> list[Slow]:
     return sorted(found, key=lambda s: -s.factor)
 
 
+def _mostly(job: Job, places: list[int]) -> Bools:
+    """Where most of these operations were recorded: what was filled in is like its peers and tells nothing."""
+    grid = job.grid
+    return grid.present if grid.recorded is None else grid.present & (grid.recorded[places].mean(axis=0) > ENOUGH)
+
+
 def _against_peers(total: Floats) -> Floats:
     """Each replica over the mean of the quicker half, step by step."""
-    mean = np.nanmean(total, axis=1)
-    quick = np.argsort(mean, kind="stable")[: -(-len(mean) // 2)]
+    seen = np.isfinite(total)
+    mean = np.where(seen, total, 0.0).sum(axis=1) / np.where(seen.any(axis=1), seen.sum(axis=1), np.nan)
+    quick = np.argsort(mean, kind="stable")[: -(-int(seen.any(axis=1).sum()) // 2)]
     here = np.isfinite(total[quick])
     peers = np.where(here, total[quick], 0.0).sum(axis=0) / np.maximum(here.sum(axis=0), 1)
     return np.asarray(total / np.where(peers > 0, peers, np.nan))

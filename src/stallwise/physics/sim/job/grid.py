@@ -200,7 +200,8 @@ def _filled(grid: Grid) -> Grid | None:
     if here.all():
         return grid
     grid.recorded = here
-    usual_begin, usual_work = usual(grid.begin_s, grid.present), usual(grid.work_s, grid.present)
+    # Of two workers neither is the middle: the quicker one stands for those that were not recorded.
+    usual_begin, usual_work = usual(grid.begin_s, grid.present), usual(grid.work_s, grid.present, lower=True)
     grid.begin_s = np.where(here, grid.begin_s, usual_begin[:, None, None])
     grid.work_s = np.where(here, grid.work_s, usual_work[:, None, None])
     absent = int((~grid.present).sum())
@@ -227,10 +228,20 @@ def _without_empty_steps(grid: Grid) -> Grid:
     return grid
 
 
-def usual(values: Floats, present: Bools) -> Floats:
-    """The median of each operation over replicas and steps, of a sample where there are many."""
+def usual(values: Floats, present: Bools, *, lower: bool = False) -> Floats:
+    """The median of each operation over replicas and steps, of a sample where there are many; 0 where nothing is known."""
     cells = np.flatnonzero(present.reshape(-1))
     cells = cells[:: max(1, len(cells) // SAMPLE_CELLS)]
-    with np.errstate(all="ignore"):
-        found = np.nanmedian(values.reshape(len(values), -1)[:, cells], axis=1)
-    return np.where(np.isfinite(found), found, 0.0)
+    return np.nan_to_num(middle(values.reshape(len(values), -1)[:, cells].T, lower=lower))
+
+
+def middle(values: Floats, *, lower: bool = False) -> Floats:
+    """Along the first axis the median of what is known; `lower`: the lesser of two in the middle."""
+    ordered = np.sort(values, axis=0)  # what is not known comes last
+    known = np.isfinite(ordered).sum(axis=0)
+    low, high = (
+        np.take_along_axis(ordered, at[None], axis=0)[0]
+        for at in (np.maximum(known - 1, 0) // 2, np.minimum(known // 2, len(ordered) - 1))
+    )
+    found: Floats = low if lower else (low + high) / 2
+    return found
