@@ -229,11 +229,13 @@ def test_what_was_not_read_is_asked_back_once_with_the_candidates(tmp_path: Path
     played, _ = begun(tmp_path)
     handle(played, "commit")
     asked = handle(played, "The weather is nice today and I would look at it for a while.").says
-    assert "could not read a cause" in asked and "could not read what you would do" in asked and played.stage == "again"
+    assert "could not read a cause" in asked and "At least three steps" in asked and played.stage == "again"
     place = played.candidates.index("straggler-rank") + 1
     assert f"{place}. one rank or machine is late" in asked
-    handle(played, f"{place}. I would take times per rank, drain that node and restart on a spare.")
-    assert played.stage == "sure" and played.weighed.cause.level == 1 and played.weighed.fixes.level == 1
+    handle(
+        played, f"{place}. I would take times per rank, drain that node, then look at the loader, then at checkpoints."
+    )
+    assert played.stage == "sure" and played.weighed.cause.level == 1 and played.weighed.fixes.level == 2
     guessed, _ = begun(tmp_path / "other")
     handle(guessed, "commit")
     handle(guessed, "The weather is nice today and I would look at it for a while.")

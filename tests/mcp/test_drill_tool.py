@@ -11,7 +11,8 @@ from stallwise.surfaces.mcp.tools import Tools
 
 ACCOUNT = (
     "The stages are unequal, since the last one takes 42 ms against 24 and all others wait for it; the formula assumes equal stages. "
-    "I would move layers off the last stage first, then tune the virtual stages. No rank lags, so a straggler is less likely."
+    "I would move layers off the last stage first, then tune the virtual stages, then use more micro-batches. "
+    "No rank lags, so a straggler is less likely."
 )
 
 
@@ -31,4 +32,4 @@ def test_a_round_is_played_and_its_transcript_handed_out(tmp_path: Path, monkeyp
         asked = tools.drill("reply", session, "skip")
     told = tools.drill("transcript", session, "")
     assert told["planted"]["cause"] == "pipeline-stage-imbalance" and len(told["rubric"]["fixes"]) == 4
-    assert told["grades"]["marks"]["cause"]["mark"] == "strong" and told["grades"]["level"] == "pass"
+    assert told["grades"]["marks"]["cause"]["mark"] == "strong" and told["grades"]["level"] == "strong pass"

@@ -45,7 +45,7 @@ _LOST = (
 # Where the account lacks it, what is asked back once.
 _ASKED_BACK = {
     "cause": "I could not read a cause. Say in a sentence what it is and how it comes about, or pick the nearest:",
-    "fixes": "I could not read what you would do. What first, what then, and why in this order?",
+    "fixes": "What would you do? At least three steps, what you look at included: what first, what then, and why in this order.",
 }
 
 

@@ -44,6 +44,7 @@ class Account:
     ]  # with their rank; 1 comes first, 0 is a check that may stand before any of them
     wrong_fixes: tuple[Idea, ...]
     traps: tuple[Idea, ...]
+    contrary: tuple[Idea, ...]  # what rules the cause out, or contradicts the setup
     boring: tuple[Idea, ...]
     exotic: tuple[Idea, ...]
     quantities: tuple[Quantity, ...]
@@ -51,6 +52,7 @@ class Account:
     hints: tuple[str, ...]
     setup: str = ""  # what everybody was given: repeating it claims nothing
     others: tuple[Idea, ...] = ()  # causes that are offered beside it and are not accepted
+    fewest_fixes: int = 3  # fewer have no order to speak of
 
     @property
     def checks(self) -> frozenset[str]:
@@ -85,6 +87,7 @@ def account_of(row: Mapping[str, Any]) -> Account:
         tuple((f["rank"], idea) for f, idea in zip(row["fix"], _ideas(row, "fix"), strict=True)),
         _ideas(row, "wrongfix"),
         _ideas(row, "trap"),
+        _ideas(row, "contrary"),
         _ideas(row, "boring"),
         _ideas(row, "exotic"),
         tuple(Quantity(q["says"], q["value"], Unit(q["unit"])) for q in row["quantity"]),

@@ -22,7 +22,8 @@ _EMPTY = frozenset(
     "the and for with its their are was were that this all others other than too instead into not one two where which from what "
     "have has per each more less only before after while until them they does can may must".split()
 )
-_SET_ASIDE = "!not|isn't|aren't|no|less likely|unlikely|ruled out|rule* out|rather|excluded|neither|nor|instead"
+_DENIAL = re.compile(r"\b(?:no|not|never|without|less|fewer)\b")
+_SET_ASIDE = "not|isn't|aren't|no|less likely|unlikely|ruled out|rule* out|rather|excluded|neither|nor|instead"
 
 
 @cache
@@ -42,8 +43,9 @@ def account(incident: Incident) -> Account:
         fixes=tuple((1 if n == 0 or way == known.fix else n + 1, Idea(f"fix{n}", way, _pairs(way))) for n, way in enumerate(ways)),
         wrong_fixes=(),
         traps=(Idea("trap0", known.trap, _pairs(known.trap)),),
+        contrary=(),
         boring=(Idea("boring0", "another explanation is set aside", aside),),
-        exotic=(Idea("exotic0", "and why", tuple((*line, "because|since|as|would|shows|!not|stays|same") for line in aside)),),
+        exotic=(Idea("exotic0", "and why", tuple((*line, "because|since|as|would|shows|not|stays|same") for line in aside)),),
         quantities=(Quantity(incident.number.ask, incident.number.value, incident.number.unit),),
         challenges=(Challenge(incident.number, f"It was {incident.number.shown}."),),
         hints=(
@@ -52,6 +54,7 @@ def account(incident: Incident) -> Account:
         ),
         setup=incident.setup,
         others=others,
+        fewest_fixes=1,
     )  # fmt: skip
 
 
@@ -72,9 +75,9 @@ def _lines(phrases: tuple[str, ...]) -> tuple[tuple[str, ...], ...]:
 
 
 def _threes(text: str) -> tuple[tuple[str, ...], ...]:
-    """Any three words of a sentence say it; a denial of its own is part of it."""
-    own = "!" if re.search(r"\b(?:no|not|never|without|less|fewer)\b", text) else ""
-    return tuple((own + one, *rest) for one, *rest in combinations(_groups(text)[: PAIRED + 1], 3))
+    """Any three words of a sentence say it; a denial of its own is one of them."""
+    own = tuple(_DENIAL.findall(text)[:1])
+    return tuple((*own, *three) for three in combinations(_groups(text)[: PAIRED + 1], 3))
 
 
 def _pairs(text: str) -> tuple[tuple[str, ...], ...]:

@@ -1,4 +1,4 @@
-"""Free text into claims: which ideas of an incident a text affirms, denies or puts second, in the order in which it says them."""
+"""Free text into claims: which ideas of an incident a text affirms, denies or offers as a guess, and in which order."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from stallwise.tables import table
 
 WINDOW = 220  # characters within which all words of an idea must stand: two lines of prose
 JOINED = 0.1  # of the words: a third joins others in prose, a sixth in a plan of short orders, none in a list of terms
+TURNED = 3  # words before a thing in which stands what becomes of it
 REPEATED = 0.8  # of a sentence's words stand in the question: little of it is the player's own
 LEAST_WORDS = 6  # below it there is nothing to weigh
 
@@ -33,11 +34,15 @@ _JOINING = re.compile(
 # What stands before a word and denies it, with at most a few words between.
 _DENIED_BEFORE = re.compile(
     r"(?:\b(?:no|not|never|without|neither|nor|cannot|hardly|instead of|rather than|against|rules? out|ruled out|refuse to|avoid)\b|"
-    r"n't\b|\bnothing to do with\b|\bsolves? another\b|\bdifferent problem\b)(?:\W+[\w/'-]+){0,5}\W*$"
+    r"n't\b|\bnothing to do with\b|\bsolves? another\b|\bdifferent problem\b)(?=(?:\W+[\w/'-]+){0,5}\W*$)"
+)
+# What stands before a remedy and takes it away.
+_UNDONE_BEFORE = re.compile(
+    r"\b(?:turn off|switch off|disabl\w+|remov\w+|fewer|stop using|give up|get rid of)(?=(?:\W+[\w/'-]+){0,3}\W*$)"
 )
 # What stands behind it and denies it.
 _DENIED_BEHIND = re.compile(
-    r"^(?:[^.;:]{0,70}?)(?:\b(?:is|are|was|were|has|have|can|could|would|does|do|should|must|need|needs|will|as)\s+(?:not|no|"
+    r"^(?:[^.;:]{0,70}?)(?P<no>\b(?:is|are|was|were|has|have|can|could|would|does|do|should|must|need|needs|will|as)\s+(?:not|no|"
     r"never|hardly|also not|certainly not)\b|\b(?:ca|do|does|did|is|are|was|were|has|have|could|would|should|must|need|wo)n't\b|"
     r"\bcannot\b|"
     r"\b(?:is|are|be|as|seems?|looks?) (?:irrelevant|unaffected|unrelated|pointless|useless|fine|healthy|innocent|excluded|"
@@ -45,6 +50,7 @@ _DENIED_BEHIND = re.compile(
     r"\b(?:nothing to do with|solves? another|different problem|another problem|stays? (?:the same|either)|no lever|pointless|"
     r"irrelevant|unaffected))"
 )
+_TAKEN_BACK = re.compile(r"^[^.;:,]{0,40}?\bwhich (?:is|are|was|were) (?:not|never)\b")
 _ONLY = re.compile(
     r"\bnot only\b|\bnot just\b|\bno longer\b|\bno doubt\b|\bnothing but\b|\bnot (?:to|from) [\w ]{1,20}but\b"
 )
@@ -52,19 +58,15 @@ _ONLY = re.compile(
 _GUESSED = re.compile(
     r"\b(?:could|can|may|might) (?:also |well |just )?be\b|\b(?:maybe|perhaps|possibly|either|potentially|candidates?)\b"
 )
-
-
-# A sentence in which something is to be done: a modal verb, an order, or a verb in its base form at its beginning.
-_ORDER = re.compile(
-    r"\b(?:i'd|i would|i'll|i will|we'd|we should|we would|should|let's|fix|fixes|remedy|remedies|cure|must|need to|needs to|want to|"
-    r"plan|step one|action|order|start with|begin with)\b|"
-    r"^\W*(?:(?:first|then|next|second|afterwards|finally|so|and|after that|later|[1-5])\b\W*)*(?:add|adopt|apply|ask|bring|build|buy|"
-    r"calibrate|cap|change|check|choose|collect|compare|consider|cordon|cut|deploy|do|drain|drop|enable|even|evict|exclude|expand|"
-    r"fall|find|force|get|give|go|have|hide|identify|increase|isolate|keep|kick|leave|let|limit|look|lower|make|measure|merge|move|"
-    r"overlap|pack|pick|place|play|profile|pull|put|quarantine|raise|rank|rebalance|recalibrate|redistribute|redo|reduce|remove|"
-    r"replace|rerun|reschedule|reserve|return|rewrite|run|search|separate|set|shard|shift|shrink|slice|split|stay|stop|swap|sweep|"
-    r"switch|swizzle|take|test|throttle|time|trim|try|tune|turn|use|vary|verify|widen|write)\b"
+# What asserts nothing: a condition, an assumption, a question.
+_SUPPOSED = re.compile(r"\b(?:if|unless|would|assum\w*|suppos\w*|were to|holds? for|meant for|whether)\b|\?")
+# Where an account begins to say what is to be done: under a heading, else at a modal verb or a count.
+_HEADING = re.compile(r"\b(?:fix(?:es)?|remed(?:y|ies)|cures?|actions?|plan|order|steps?|do)\b[^.:;]{0,30}[:=]")
+_PLAN = re.compile(
+    r"\b(?:i'd|i would|i'll|i will|we'd|we should|we would|should|let's|must|need to|needs to|want to|start with|begin with)\b|"
+    r"(?:^|[.;:,]\s+|\n)\W*(?:first|firstly|then|next|second|secondly|afterwards|finally|after that|later|1[.):])(?!\w)"
 )
+_OBJECT = re.compile(r"\s+(?:the|a|an|it|that|this|these|those|them|all|one|each|every|its|their|my|our|whoever)\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,12 +86,21 @@ class Claim:
     at: int  # characters from the beginning: the order of the account
     denied: bool = False
     guessed: bool = False
+    ordered: bool = False  # its verb begins the sentence
 
 
 @cache
 def lexicon() -> dict[str, str]:
     """Words that say one thing, by the name under which lines use them."""
     return dict(table(files("stallwise.drill.claims") / "words.toml"))  # type: ignore[arg-type]
+
+
+@cache
+def opposites() -> dict[str, tuple[int, int]]:
+    """Word: which pair of opposites it belongs to, and on which side."""
+    pairs = [pair.split("/") for pair in lexicon()["opposites"].split("|")]
+    sides = ((n, side, words) for n, pair in enumerate(pairs) for side, words in enumerate(pair))
+    return {word: (n, side) for n, side, words in sides for word in words.split(",")}
 
 
 def idea_of(name: str, says: str, lines: Sequence[Sequence[str]]) -> Idea:
@@ -105,27 +116,32 @@ def _spelled(group: str) -> str:
 def is_prose(text: str) -> bool:
     """Whether words are joined to statements; a list of terms claims nothing."""
     words = _WORD.findall(text)
-    return len(words) >= LEAST_WORDS and len(_JOINING.findall(text.lower().replace("\u2019", "'"))) >= JOINED * len(
-        words
-    )
+    joined = _JOINING.findall(text.lower().replace("\u2019", "'"))
+    return len(words) >= LEAST_WORDS and len(joined) >= JOINED * len(words)
 
 
 def claims_in(text: str, ideas: Sequence[Idea], across: bool = False, steps: bool = False) -> list[Claim]:
     """Every claim, in the order of the text; an idea may be claimed more than once.
 
-    `across`: its words may stand in two sentences; `steps`: in one step of a plan alone.
+    `across`: its words may stand in two sentences; `steps`: in one step of a plan alone, and what takes a remedy away denies it.
     """
     found = []
-    parts = _sentences(text, _STEP if steps else _SENTENCE)
+    parts = sentences(text, _STEP if steps else _SENTENCE)
     if across:
         parts += [(a, f"{one} ; {two}") for (a, one), (_, two) in pairwise(parts)]
     for at, sentence in parts:
         for idea in ideas:
-            claimed = [c for line in idea.lines if (c := _claimed(line, sentence, at, idea.name)) is not None]
-            found += [
-                c for c in claimed if not c.denied
-            ] or claimed  # one wording that affirms it outweighs the others there
+            claimed = [c for line in idea.lines if (c := _claimed(line, sentence, at, idea.name, steps)) is not None]
+            # One wording that affirms it outweighs the others there.
+            found += [c for c in claimed if not c.denied] or claimed
     return sorted(set(found), key=lambda c: (c.at, c.idea))
+
+
+def asserted(text: str, ideas: Sequence[Idea]) -> list[Idea]:
+    """Ideas that a sentence asserts outright: neither denied, nor a condition, an assumption or a question."""
+    plainly = "\n".join(s for _, s in sentences(text) if not _SUPPOSED.search(s) and not _GUESSED.search(s))
+    claimed = {c.idea for c in claims_in(plainly, ideas) if not c.denied}
+    return [i for i in ideas if i.name in claimed]
 
 
 def guesses_in(text: str) -> int:
@@ -138,23 +154,27 @@ def own_words(text: str, setup: str) -> str:
     given = set(_WORD.findall(_plain(setup)))
     kept = [
         s
-        for _, s in _sentences(text)
+        for _, s in sentences(text)
         if (words := _WORD.findall(s)) and sum(w in given for w in words) < REPEATED * len(words)
     ]
     return "\n".join(kept)
 
 
-def orders_in(text: str) -> str:
-    """The text with only the sentences in which something is to be done; others are blanked, places stay."""
-    cleaned = _plain(text)
-    kept = " " * len(cleaned)
-    for at, sentence in _sentences(text):
-        if _ORDER.search(sentence):
-            kept = kept[:at] + sentence + kept[at + len(sentence) :]
-    return kept
+def planned(text: str, actions: Sequence[Idea]) -> tuple[int, list[str]]:
+    """Where the text begins to say what is to be done, and what that is, in the order of the text, each once."""
+    claims, cleaned = [c for c in claims_in(text, actions, steps=True) if not c.denied], _plain(text)
+    heading = _HEADING.search(cleaned)
+    begun = [m.start() for m in _PLAN.finditer(cleaned)] + [c.at for c in claims if c.ordered]
+    first = heading.start() if heading else min(
+        (at for at, s in sentences(text) for end in (at + len(s),)
+         if any(at <= b <= end for b in begun) and any(at <= c.at <= end for c in claims)), default=0)  # fmt: skip
+    # What is looked at before the heading is part of the plan, after what stands under it.
+    order = [c.idea for c in sorted(claims, key=lambda c: c.at < first) if heading or c.at >= first]
+    return first, list(dict.fromkeys(order))
 
 
-def _sentences(text: str, ends: re.Pattern[str] = _SENTENCE) -> list[tuple[int, str]]:
+def sentences(text: str, ends: re.Pattern[str] = _SENTENCE) -> list[tuple[int, str]]:
+    """Each with the place where it begins, in small letters."""
     cleaned = _plain(text)
     found, at = [], 0
     for cut in ends.finditer(cleaned):
@@ -174,47 +194,56 @@ def _plain(text: str) -> str:
     return "\n".join(plain(line) for line in spelled.split("\n"))
 
 
-def _claimed(line: tuple[str, ...], sentence: str, at: int, name: str) -> Claim | None:
+def _claimed(line: tuple[str, ...], sentence: str, at: int, name: str, action: bool) -> Claim | None:
     """The closest stand of all words of a line; where it is denied, a denial."""
-    places = [_places(group.removeprefix("!"), sentence) for group in line]
+    places = [[m.span() for m in pattern_of(group).finditer(sentence)] for group in line]
     if not all(places):
         return None
-    own_denial = any(group.startswith("!") for group in line)
     best: Claim | None = None
-    for start, end in places[0]:
-        chosen = [(start, end)]
+    for place in places[0]:
+        chosen = [place]
         for others in places[1:]:
             free = [p for p in others if p not in chosen] or others
-            chosen.append(min(free, key=lambda p: abs(p[0] - start)))
+            chosen.append(min(free, key=lambda p: abs(p[0] - place[0])))
         low, high = min(p[0] for p in chosen), max(p[1] for p in chosen)
         if high - low > WINDOW:
             continue
-        denied = not own_denial and any(_denied(sentence, *p) for p in chosen)
+        denied = any(_denied(sentence, place, chosen, action) for place in chosen)
         narrowest = min(zip(line, chosen, strict=True), key=lambda pair: pair[0].count("|"))[1]
-        claim = Claim(name, at + narrowest[0], denied, bool(_GUESSED.search(_clause(sentence, low))))
+        guessed = bool(_GUESSED.search(sentence, _clause_start(sentence, low), low))
+        begins = not sentence[: place[0]].strip(" -*") and (len(line) > 1 or _OBJECT.match(sentence, place[1]))
+        claim = Claim(name, at + narrowest[0], denied, guessed, bool(begins))
         if best is None or (best.denied and not denied):
             best = claim
     return best
 
 
-@cache
-def _compiled(group: str) -> re.Pattern[str]:
-    return pattern_of(group)
+def _clause_start(sentence: str, at: int) -> int:
+    return max((m.end() for m in _CLAUSE.finditer(sentence, 0, at)), default=0)
 
 
-def _places(group: str, sentence: str) -> list[tuple[int, int]]:
-    return [m.span() for m in _compiled(group).finditer(sentence)]
+def _turned_round(before: str, own: Sequence[str]) -> bool:
+    """Whether right before a thing stands the opposite of what the idea says of it: "raise the micro-batch" for "a smaller one"."""
+    sides = {opposites()[w] for w in own if w in opposites()}
+    near = [opposites()[w] for w in _WORD.findall(before)[-TURNED:] if w in opposites()]
+    return any((n, 1 - side) in sides for n, side in near[-1:])
 
 
-def _clause(sentence: str, at: int) -> str:
-    start = max((m.end() for m in _CLAUSE.finditer(sentence, 0, at)), default=0)
-    return sentence[start:at]
-
-
-def _denied(sentence: str, start: int, end: int) -> bool:
-    """Whether this word stands behind or before a denial within its clause."""
-    before = _ONLY.sub(" ", _clause(sentence, start))
-    if _DENIED_BEFORE.search(before):
+def _denied(sentence: str, place: tuple[int, int], own: Sequence[tuple[int, int]], action: bool) -> bool:
+    """Whether a word stands behind or before a denial within its clause; a denial that is part of the idea is none."""
+    start, end = place
+    low = _clause_start(sentence, start)
+    if action and _turned_round(sentence[low:start], [sentence[slice(*o)] for o in own]):
+        return True
+    before = sentence[:low] + _ONLY.sub(lambda m: " " * len(m[0]), sentence[low:start])
+    for denial in (_DENIED_BEFORE, _UNDONE_BEFORE) if action else (_DENIED_BEFORE,):
+        found = denial.search(before, low)
+        if found and not any(o[0] < found.end() and found.start() < o[1] for o in own):
+            return True
+    if _TAKEN_BACK.search(sentence[end:]):
         return True
     stop = _CLAUSE.search(sentence, end)
-    return _DENIED_BEHIND.search(sentence[end : stop.start() if stop else len(sentence)]) is not None
+    behind = _DENIED_BEHIND.search(sentence[end : stop.start() if stop else len(sentence)])
+    return behind is not None and not any(
+        o[0] < end + behind.end("no") and end + behind.start("no") < o[1] for o in own
+    )
