@@ -71,7 +71,7 @@ def test_generated_incidents_know_their_own_remedy_from_their_trap(seed: int, tm
     known = account(incident(seed))
     first = next(i.says for rank, i in known.fixes if rank == 1)
     said = (
-        f"The files show that {known.cause.says}, because {known.mechanisms[0].says}. I would do this first: {first}."
+        f"The files show that {known.cause.says}, and all of the time is lost to that. I would do this first: {first}."
     )
     lured = f"The files show that {known.cause.says}. I would do this first: {known.traps[0].says}."
     assert play(seed, tmp_path, "knows", said).level >= 1, (incident(seed).cause, said)

@@ -52,7 +52,9 @@ class Account:
     hints: tuple[str, ...]
     setup: str = ""  # what everybody was given: repeating it claims nothing
     others: tuple[Idea, ...] = ()  # causes that are offered beside it and are not accepted
-    fewest_fixes: int = 3  # fewer have no order to speak of
+    offered: tuple[
+        str, ...
+    ] = ()  # causes of a generated incident, which has no ideas of its own and is read by their pages
 
     @property
     def checks(self) -> frozenset[str]:

@@ -18,7 +18,7 @@ TURNED = 3  # words before a thing in which stands what becomes of it
 REPEATED = 0.8  # of a sentence's words stand in the question: little of it is the player's own
 LEAST_WORDS = 6  # below it there is nothing to weigh
 
-_SENTENCE = re.compile(r"(?<=[.!?;])(?:\s+|$)|\n+")
+_SENTENCE = re.compile(r"(?<=[.!?;])(?<!\b[ie]\.[eg]\.)(?:\s+|$)|\n+")
 _STEP = re.compile(
     _SENTENCE.pattern + r"|,?\s{1,3}(?:and\s{1,3})?(?=(?:then|afterwards|after that|next|finally|later)\b)"
 )
@@ -61,7 +61,7 @@ _GUESSED = re.compile(
 # What asserts nothing: a condition, an assumption, a question.
 _SUPPOSED = re.compile(r"\b(?:if|unless|would|assum\w*|suppos\w*|were to|holds? for|meant for|whether)\b|\?")
 # Where an account begins to say what is to be done: under a heading, else at a modal verb or a count.
-_HEADING = re.compile(r"\b(?:fix(?:es)?|remed(?:y|ies)|cures?|actions?|plan|order|steps?|do)\b[^.:;]{0,30}[:=]")
+_HEADING = re.compile(r"\b(?:(?:fix(?:es)?|remed(?:y|ies)|cures?|actions?|plan|order)\b[^.:;]{0,30}|do\s?)[:=]")
 _PLAN = re.compile(
     r"\b(?:i'd|i would|i'll|i will|we'd|we should|we would|should|let's|must|need to|needs to|want to|start with|begin with)\b|"
     r"(?:^|[.;:,]\s+|\n)\W*(?:first|firstly|then|next|second|secondly|afterwards|finally|after that|later|1[.):])(?!\w)"
@@ -162,15 +162,35 @@ def own_words(text: str, setup: str) -> str:
 
 def planned(text: str, actions: Sequence[Idea]) -> tuple[int, list[str]]:
     """Where the text begins to say what is to be done, and what that is, in the order of the text, each once."""
-    claims, cleaned = [c for c in claims_in(text, actions, steps=True) if not c.denied], _plain(text)
-    heading = _HEADING.search(cleaned)
-    begun = [m.start() for m in _PLAN.finditer(cleaned)] + [c.at for c in claims if c.ordered]
-    first = heading.start() if heading else min(
-        (at for at, s in sentences(text) for end in (at + len(s),)
-         if any(at <= b <= end for b in begun) and any(at <= c.at <= end for c in claims)), default=0)  # fmt: skip
-    # What is looked at before the heading is part of the plan, after what stands under it.
-    order = [c.idea for c in sorted(claims, key=lambda c: c.at < first) if heading or c.at >= first]
+    claims = [c for c in claims_in(text, actions, steps=True) if not c.denied]
+    headed, first = plan_start(text, claims)
+    # What is looked at before a heading is part of the plan, after what stands under it.
+    order = [c.idea for c in sorted(claims, key=lambda c: c.at < first) if headed or c.at >= first]
     return first, list(dict.fromkeys(order))
+
+
+def plan_start(text: str, claims: Sequence[Claim] | None = None) -> tuple[bool, int]:
+    """Whether a heading announces the plan, and where it begins; with claims, at a sentence that holds one."""
+    cleaned = _plain(text)
+    if heading := _HEADING.search(cleaned):
+        return True, heading.start()
+    begun = [m.start() for m in _PLAN.finditer(cleaned)] + [c.at for c in claims or () if c.ordered]
+    starts = (
+        at
+        for at, sentence in sentences(text)
+        for end in (at + len(sentence),)
+        if any(at <= b <= end for b in begun) and (claims is None or any(at <= c.at <= end for c in claims))
+    )
+    return False, min(starts, default=0)
+
+
+def steps_of(text: str) -> list[tuple[int, str]]:
+    """The steps of a plan, also those that commas part."""
+    return [
+        (at + m.start(), m[0])
+        for at, step in sentences(text, _STEP)
+        for m in re.finditer(r"[^,]+(?:,(?=\S)[^,]*)*", step)
+    ]
 
 
 def sentences(text: str, ends: re.Pattern[str] = _SENTENCE) -> list[tuple[int, str]]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import lru_cache
 
+from stallwise.drill.cause_profiles import cause_profiles
 from stallwise.drill.claims.account import Account
+from stallwise.drill.claims.by_page import TRAP, explains, plan_by_page, reads_as, steps_by_page
 from stallwise.drill.claims.contradictions import contradictions
 from stallwise.drill.claims.languages import in_english
 from stallwise.drill.claims.reader import Idea, asserted, claims_in, guesses_in, is_prose, own_words, planned
@@ -17,8 +20,10 @@ MISSING, PASS, STRONG = 0, 1, 2
 NUMBERS = "numbers: "
 ROUNDED = 1.04  # people say 2.2 for 2.18 and 45 for 45.5
 ENOUGH_FIXES = 3  # fewer have no order to speak of
+FEW_FIXES = 2  # that the page of a generated incident's cause names
 MOSTLY = 0.7  # of the pairs of remedies stand in the order of their worth: one of four may be misplaced
 HEDGES = 2  # other causes affirmed before the right one: a list of everything holds it too
+_REASON = re.compile(r"\b(?:because|since|as|would|shows?|stays?)\b")
 GUESSES = 3  # "it may be this, maybe that, or perhaps the third": nothing is committed to
 
 
@@ -50,14 +55,48 @@ def weigh(text: str, account: Account) -> Weighed:
     if not is_prose(text):
         empty = Mark(MISSING, "a list of terms claims nothing: say what is so, why, and what you would do")
         return Weighed(empty, empty, empty, empty, ("cause", "fixes"), ())
-    at, actions = planned(text, tuple(account.actions.values()))
-    cause = _cause(text, account, at)
+    at, steps = _steps(text, account)
+    cause = _cause_by_page(text, account, at) if account.offered else _cause(text, account, at)
     found = [i.says for i in (account.cause, *_affirmed(text, account.mechanisms)) if cause.level]
-    found += [f"{n}. {account.actions[name].says}" for n, name in enumerate(actions, start=1)]
-    lacking = {"cause": not claims_in(text, (account.cause,)), "fixes": len(actions) < account.fewest_fixes}
+    found += [f"{n}. {says}" for n, (_, says) in enumerate(steps, start=1)]
+    named = cause.level or bool(claims_in(text, (account.cause,)))
+    lacking = {"cause": not named, "fixes": len(steps) < (1 if account.offered else ENOUGH_FIXES)}
     unread = tuple(name for name, missing in lacking.items() if missing)
-    numbered = _numbers(text, account, sums)
-    return Weighed(cause, _fixes(actions, account), _boring(text, account, cause), numbered, unread, tuple(found))
+    marks = (_fixes(steps, account), _boring(text, account, cause), _numbers(text, account, sums))
+    return Weighed(cause, *marks, unread, tuple(found))
+
+
+def _steps(text: str, account: Account) -> tuple[int, list[tuple[str, str]]]:
+    """Where the plan begins, and its steps: the action's name and how it is called."""
+    if account.offered:
+        return plan_by_page(text), steps_by_page(
+            text, account.cause.name, account.offered, [i.says for _, i in account.fixes]
+        )
+    at, order = planned(text, tuple(account.actions.values()))
+    return at, [(name, account.actions[name].says) for name in order]
+
+
+def _cause_by_page(text: str, account: Account, plan_at: int) -> Mark:
+    # A plan has words of other causes; without it little may be left.
+    parts = [part for part in (text, text[:plan_at]) if is_prose(part)]
+    read = {reads_as(part, account.cause.name, account.offered) for part in parts}
+    if account.cause.name not in read:
+        others = [cause_profiles()[c].says for c in read if c]
+        return Mark(MISSING, f"it reads as: {others[0]}" if others else "no single cause was named")
+    if wrong := _against_itself(text, account):
+        return wrong
+    if explains(text, account.cause.name):
+        return Mark(STRONG, "class and mechanism")
+    return Mark(PASS, "the class is right; say how it comes about")
+
+
+def _against_itself(text: str, account: Account) -> Mark | None:
+    """What an account says against its own cause."""
+    if against := asserted(text, account.contrary):
+        return Mark(MISSING, f"this rules it out: {against[0].says}")
+    if wrong := [*contradictions(text), *false_comparisons(text)]:
+        return Mark(MISSING, f"the account contradicts itself: {wrong[0]}")
+    return None
 
 
 def _cause(text: str, account: Account, plan_at: int) -> Mark:
@@ -68,10 +107,8 @@ def _cause(text: str, account: Account, plan_at: int) -> Mark:
         return Mark(MISSING, "the cause was denied" if no else "the cause was not named")
     if len(no) > len(yes):
         return Mark(MISSING, "the account contradicts itself about the cause")
-    if against := asserted(text, account.contrary):
-        return Mark(MISSING, f"this rules it out: {against[0].says}")
-    if wrong := [*contradictions(text), *false_comparisons(text)]:
-        return Mark(MISSING, f"the account contradicts itself: {wrong[0]}")
+    if wrong := _against_itself(text, account):
+        return wrong
     before = {c.idea for c in claims_in(text, account.others) if not c.denied and c.at < yes[0].at}
     if len(before) >= HEDGES:
         named = "; ".join(i.says for i in account.others if i.name in before)
@@ -90,33 +127,38 @@ def _affirmed(text: str, ideas: tuple[Idea, ...]) -> list[Idea]:
     return [i for i in ideas if i.name in found]
 
 
-def _fixes(order: list[str], account: Account) -> Mark:
+def _fixes(steps: list[tuple[str, str]], account: Account) -> Mark:
     rank = {idea.name: r for r, idea in account.fixes}
     best = next(i for r, i in account.fixes if r == 1).says
-    remedies = [name for name in order if name not in account.checks]
+    remedies = [step for step in steps if step[0] not in account.checks]
     if not remedies:
         return Mark(MISSING, f"no remedy was named; first: {best}")
-    if remedies[0].startswith("trap"):
-        return Mark(MISSING, f"begins with the trap: {account.actions[remedies[0]].says}")
-    if rank.get(remedies[0]) != 1:
-        return Mark(MISSING, f"begins with: {account.actions[remedies[0]].says}; first: {best}")
-    if len(order) < account.fewest_fixes:
+    if remedies[0][0].startswith(TRAP):
+        return Mark(MISSING, f"begins with the trap: {remedies[0][1]}")
+    if rank.get(remedies[0][0]) != 1:
+        return Mark(MISSING, f"begins with: {remedies[0][1]}; first: {best}")
+    if account.offered:
+        own = sum(name in rank for name, _ in steps)
+        return (
+            Mark(STRONG, f"{own} remedies of this cause")
+            if own >= FEW_FIXES
+            else Mark(PASS, "right; rank more of them")
+        )
+    if len(steps) < ENOUGH_FIXES:
         return Mark(MISSING, f"the right remedy first; rank at least {ENOUGH_FIXES}, what is looked at included")
-    given = [rank[name] for name in remedies if name in rank]
+    given = [rank[name] for name, _ in remedies if name in rank]
     pairs = [(a, b) for n, a in enumerate(given) for b in given[n + 1 :] if a != b]
-    kept = sum(a < b for a, b in pairs)
-    if len(order) >= ENOUGH_FIXES and kept >= MOSTLY * len(pairs):
-        return Mark(STRONG, f"{len(order)} remedies and checks in the order of their worth")
-    return Mark(
-        PASS,
-        "the right remedy first; rank more of them"
-        if len(order) < ENOUGH_FIXES
-        else "the right remedy first; the rest is not in the order of its worth",
-    )
+    if sum(a < b for a, b in pairs) >= MOSTLY * len(pairs):
+        return Mark(STRONG, f"{len(steps)} remedies and checks in the order of their worth")
+    return Mark(PASS, "the right remedy first; the rest is not in the order of its worth")
 
 
 def _boring(text: str, account: Account, cause: Mark) -> Mark:
-    plain, why = _affirmed(text, account.boring), claims_in(text, account.exotic)
+    if account.offered:
+        plain: bool = any(c.denied for c in claims_in(text, account.others))
+        why = plain and _REASON.search(text) is not None
+    else:
+        plain, why = bool(_affirmed(text, account.boring)), bool(claims_in(text, account.exotic))
     if not plain or not cause.level:
         return Mark(MISSING, "say which plain explanation comes first, and what you leave for later")
     if why:
@@ -141,4 +183,4 @@ def _same(given: float, unit: object, value: float, wanted: Unit) -> bool:
         or unit is None
         or (wanted in (Unit.RATIO, Unit.COUNT, Unit.SHARE) and unit in (Unit.RATIO, Unit.COUNT))
     )
-    return fits and given > 0 and 1 / ROUNDED <= given / value <= ROUNDED
+    return fits and (given == value or (given * value > 0 and 1 / ROUNDED <= given / value <= ROUNDED))
