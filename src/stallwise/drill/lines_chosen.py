@@ -14,7 +14,7 @@ _TALK = re.compile(
     r"\b(?:options?|answers?|choices?|lines?|numbers?|no\.?|it is|it's|then|and|before|after that|finally|is|i|think|say|would|"
     r"choose|pick|take|definitely|probably|only|both|the|first|last|order|in|that|with|go|my|so|guess)\b|[#>,.;:()\[\]\-]"
 )
-LEAST_WORDS = 4  # letters of a piece of a line that name it
+LEAST_WORDS = 4  # characters of a piece of a line that name it
 _ORDINALS = {w: n for n, w in enumerate("first second third fourth fifth sixth seventh eighth".split(), start=1)}
 
 

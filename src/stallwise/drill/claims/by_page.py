@@ -82,8 +82,8 @@ def steps_by_page(text: str, cause: str, offered: Sequence[str], actions: Sequen
 
 
 def _nearest(text: str, options: Mapping[str, Mapping[str, float]], trap: str) -> str:
-    said = _weights(text)
-    near = {name: _cosine(said, words) for name, words in options.items()}
+    step = _weights(text)
+    near = {name: _cosine(step, words) for name, words in options.items()}
     if near[TRAP] < TRAPPED or _opposed(text, trap):
         near[TRAP] = 0.0
     best = max(near, key=lambda name: near[name])

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from stallwise.drill.claims.reader import opposites, sentences
 
-NEAR = 3  # words between a quality and what it is said of
+NEAR = 3  # words between a quality and what it describes
 _JOINS = re.compile(
     r"\b(?:because|since|therefore|hence|so that|and so|means?|in order to|until|by|as|so|thus|to|which|and)\b"
 )
@@ -37,7 +37,7 @@ def _clashes(sentence: str) -> Iterator[str]:
 
 
 def _qualities(part: str) -> list[tuple[int, int, str]]:
-    """What is said of which thing: the pair of opposites, the side, the nearest word that is a thing."""
+    """Which quality is given to which thing: the pair of opposites, the side, the nearest word that is a thing."""
     words = _WORD.findall(part)
     found = []
     for n, word in enumerate(words):

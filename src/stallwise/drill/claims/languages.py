@@ -34,7 +34,7 @@ def _patterns(language: str) -> tuple[re.Pattern[str], dict[str, str]]:
     spaced = language not in UNSPACED
     words = [(w, row["english"]) for row in _rows() for w in row[language].split("|") if w]
     words.sort(key=lambda pair: -len(pair[0]))
-    english = {f"w{n}": said for n, (_, said) in enumerate(words)}
+    english = {f"w{n}": word for n, (_, word) in enumerate(words)}
     expressions = (f"(?P<w{n}>{_expression(plain(w), spaced)})" for n, (w, _) in enumerate(words))
     found = "|".join(expressions)
     return re.compile(rf"(?<!\w)(?:{found})(?!\w)" if spaced else found), english
@@ -45,7 +45,7 @@ def _expression(word: str, spaced: bool) -> str:
 
 
 def plain(text: str) -> str:
-    """Small letters without accents, straight punctuation."""
+    """Lower case without accents, straight punctuation."""
     lowered = text.lower().replace("\u2019", "'").replace("ß", "ss").replace("²", "^2")
     folded = unicodedata.normalize("NFKD", lowered)
     spaced = re.sub("([。，、：；？！])", r"\1 ", "".join(c for c in folded if not "\u0300" <= c <= "\u036f"))

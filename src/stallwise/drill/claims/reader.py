@@ -194,7 +194,7 @@ def steps_of(text: str) -> list[tuple[int, str]]:
 
 
 def sentences(text: str, ends: re.Pattern[str] = _SENTENCE) -> list[tuple[int, str]]:
-    """Each with the place where it begins, in small letters."""
+    """Each with the place where it begins, in lower case."""
     cleaned = _plain(text)
     found, at = [], 0
     for cut in ends.finditer(cleaned):

@@ -43,7 +43,7 @@ def false_sums(text: str) -> list[str]:
 
 
 def false_comparisons(text: str) -> Iterator[str]:
-    """Numbers that are said to be more or less than they are."""
+    """Numbers that are called more or less than they are."""
     text = spelled(text)
     for match in _COMPARED.finditer(text):
         one, word, other = _value(match[1]), match[2], _value(match[3])
@@ -70,10 +70,10 @@ def _equations(text: str) -> Iterator[str]:
 
 def _factors(text: str) -> Iterator[str]:
     for match in _FACTOR.finditer(text):
-        one, other, said = (_value(match[n]) for n in (1, 2, 3))
-        if one[0] and other[0] and said[0] and (match[4] or "factor" in match[0] or said[1] is Unit.RATIO):
+        one, other, claimed = (_value(match[n]) for n in (1, 2, 3))
+        if one[0] and other[0] and claimed[0] and (match[4] or "factor" in match[0] or claimed[1] is Unit.RATIO):
             ratio = max(one[0], other[0]) / min(one[0], other[0])
-            if not any(_same_digits(drawn, said[0]) for drawn in (ratio, 1 / ratio, ratio - 1, 1 - 1 / ratio)):
+            if not any(_same_digits(drawn, claimed[0]) for drawn in (ratio, 1 / ratio, ratio - 1, 1 - 1 / ratio)):
                 yield f"{match[1].strip()} against {match[2].strip()} is {ratio:.3g} times, not {match[3].strip()}"
 
 

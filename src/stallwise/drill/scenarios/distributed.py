@@ -139,7 +139,7 @@ def too_few_micro_batches(rng: Rng) -> Plot:
         + ']\np2p_share = "1%"\n'
     )
     return Plot(
-        f"A pipeline of {stages} stages with {micro} micro-batches idles {ideal:.0%} of the time. Somebody suspects the network. What do you say?",
+        f"A pipeline of {stages} stages with {micro} micro-batches idles {ideal:.0%} of the time. Somebody blames the network. What do you say?",
         (exhibit("case", "case.toml", case, False), exhibit("stage-times", "stages.toml", timing)),
         number=Decisive("Which share of the step must this schedule idle?", ideal, Unit.SHARE),
     )
