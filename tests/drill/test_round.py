@@ -251,9 +251,12 @@ def test_nonsense_is_never_the_right_cause(tmp_path: Path) -> None:
     assert played.weighed.cause.level == 0 and played.weighed.fixes.level == 0
 
 
-def test_hints_cost_points_and_a_lost_player_is_given_one(tmp_path: Path) -> None:
+def test_hints_cost_points_and_a_lost_player_is_told_how_to_begin_for_nothing(tmp_path: Path) -> None:
     played, _ = begun(tmp_path)
-    assert "a point for the hint" in handle(played, "I do not know where to start").says
+    for lost in ("I do not know where to start", "what do I do now?", ""):
+        assert "type its number" in handle(played, lost).says and not played.hinted
+    assert "noted at" in handle(played, "I think it might be the network").says and played.first_s is not None
+    assert "a point for the hint" in handle(played, "hint").says
     assert "a point for the hint" in handle(played, "hint").says
     assert "no more hints" in handle(played, "hint").says and played.hinted == 2
     assert finished_round(tmp_path / "a").result().points - 2 == _with_hints(tmp_path / "b", 2)

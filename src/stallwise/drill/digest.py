@@ -9,7 +9,7 @@ from collections import Counter
 
 from stallwise.drill.incident import Exhibit
 
-MOST_LINES = 60
+MOST_LINES = 30
 MOST_CHARACTERS = 4000
 LONGEST = 8  # kernels, and as many host ranges
 _DEVICE = ("kernel", "gpu_memcpy", "gpu_memset")

@@ -120,5 +120,6 @@ def model_answer(incident: Incident) -> Diagnosis:
 
 
 def planted_finding(incident: Incident) -> Finding | None:
-    """What the doctor says of the planted cause."""
-    return next((f for f in model_answer(incident).findings if f.cause == incident.cause), None)
+    """What the doctor says of the planted cause, or of one that is as right."""
+    found = {f.cause: f for f in model_answer(incident).findings}
+    return next((found[c] for c in (incident.cause, *incident.accepted) if c in found), None)

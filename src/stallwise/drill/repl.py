@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from stallwise.drill.cause_profiles import cause_profiles
@@ -26,6 +27,7 @@ HELP = (
     "menu, time, pause, resume, help, quit"
 )
 BESIDE = ("calc", "note", "pause", "resume", "time", "help", "quit")  # commands that are heard between two questions
+MOST_REASONS = 3  # of the doctor's, in the model answer: the whole is what `diagnose` prints
 ALONE = ("time", "menu", "hint", "pause", "resume", "help", "quit")
 MOST_CHARACTERS_OF_A_LINE = 2  # "c" is the third line while questions are asked, not a command
 _VERBS = {
@@ -33,14 +35,15 @@ _VERBS = {
     "c": "calc", "note": "note", "hint": "hint", "commit": "commit", "answer": "commit", "ready": "commit", "menu": "menu",
     "pause": "pause", "resume": "resume", "time": "time", "help": "help", "?": "help", "quit": "quit", "exit": "quit",
 }  # fmt: skip
-_LOST = (
-    "i do not know where to start",
-    "i don't know where to start",
-    "what should i look at",
-    "where do i start",
-    "help me",
-    "i am stuck",
-    "i'm stuck",
+_HYPOTHESIS = re.compile(
+    r"(?:i (?:think|guess|bet|suspect)|my (?:guess|bet|hypothesis)|maybe|perhaps|probably|it (?:could|may|might) be)\b"
+)
+_LOST = re.compile(
+    r"\b(?:where (?:do|should|to)|what (?:do|should|can|now)|how do|help me|stuck|no idea|don't know|do not know)\b"
+)
+START = (
+    "Name two explanations, then open the cheapest artifact that tells them apart: type its number. 'think' keeps a hypothesis, "
+    "'hint' helps for a point, 'commit' ends the search, 'help' lists all."
 )
 # Where the account lacks it, what is asked back once.
 _ASKED_BACK = {
@@ -112,14 +115,13 @@ def handle(played: Round, line: str) -> Answer:
             return Answer("this round is over; start another: stallwise drill round", over=True)
         if committing and (len(word) < MOST_CHARACTERS_OF_A_LINE or verb not in BESIDE):
             return _commit(played, rest if verb == "commit" else line)
-        if any(words in line.lower() for words in _LOST):
-            return _act(played, "hint", "")
+        if not verb and _HYPOTHESIS.match(line.strip().lower()):
+            return _act(played, "think", line.strip())
         if not verb and line.strip() and (artifact_meant(line) or line.strip()[0].isdigit()):
             return Answer(_artifacts(played, line))
         if not verb:
-            return Answer(
-                f"I do not know that artifact or command: '{line.strip()[:80]}'.\n{HELP}" if line.strip() else HELP
-            )
+            lost = not line.strip() or _LOST.search(line.lower())
+            return Answer(START if lost else f"I do not know that artifact or command: '{line.strip()[:80]}'. {START}")
         return _act(played, verb, rest.strip())
     except StallwiseError as problem:
         return Answer(f"{problem.problem}; {problem.hint}" if problem.hint else problem.problem)
@@ -167,6 +169,14 @@ def _commit(played: Round, text: str) -> Answer:
     if played.over:
         return Answer(f"{taken}\n\n{verdict(played)}", over=True, beside_sheet=f"{taken}\n\n{explained(played)}")
     return Answer(f"{taken}\n\n{question(played)}")
+
+
+def takes_lines(played: Round, line: str) -> bool:
+    """Whether this line begins an account, which may have several."""
+    word = line.strip().lower()
+    return (
+        played.committing and played.stage in ("tell", "again") and " " in word and word.partition(" ")[0] not in BESIDE
+    )
 
 
 def taken_as(played: Round, stage: str) -> str:
@@ -218,8 +228,6 @@ def verdict(played: Round) -> str:
         lines.append(
             f"You were {done.sure:.0%} sure and {'right' if done.right else 'wrong'}: quadratic loss {done.loss:.2f} (0 is best)"
         )
-    if done.needs:
-        lines += ["", "For a strong pass:", *(f"  {need}" for need in done.needs)]
     return "\n".join([*lines, "", explained(played)])
 
 
@@ -241,24 +249,21 @@ def kept(played: Round, done: Result) -> dict[str, object]:
 
 
 def narrated(played: Round) -> list[str]:
-    """The model answer, from this incident's own evidence."""
-    known, finding = cause_profiles()[played.incident.cause], planted_finding(played.incident)
-    settles = " or ".join(artifacts()[k].what for k in played.incident.deciding)
-    lines = [f"{played.incident.cause}: {known.says}; {settles} settles it"]
+    """The model answer: what the incident's table and this incident's own files say."""
+    case, known, finding = played.incident, played.account, planted_finding(played.incident)
+    profile, settles = cause_profiles()[case.cause], " or ".join(artifacts()[k].what for k in case.deciding)
+    lines = [f"{case.cause}: {known.cause.says}; {settles} settles it", *(f"how: {i.says}" for i in known.mechanisms)]
     if finding is not None:
-        lines += [finding.headline, *((finding.summary,) if finding.summary else ())]
-        lines += [f"because {reason.text}" for reason in finding.because]
-        lines += [f"not here: {reason.text}" for reason in finding.not_here]
-        lines += [
-            f"{n}. {f.action}" + (f" ({f.worth})" if f.worth else "") for n, f in enumerate(finding.fixes, start=1)
-        ]
-    lines += [f"refuted if {known.refuted}", f"the trap: {known.trap}"]
-    if played.incident.rumoured_cause:
-        lines.append(f"the colleague's note blamed {played.incident.rumoured_cause}: nothing in the files says so")
-    if played.incident.source:
-        lines.append(f"after {played.incident.source}")
-    lines += [f"there was a second, smaller fault too, {c}: {cause_profiles()[c].says}" for c in played.incident.also]
-    return lines
+        lines += [f"seen: {text}" for text in (finding.headline, *(r.text for r in finding.because[:MOST_REASONS]))]
+    remedies = dict.fromkeys(i.says for rank, i in sorted(known.fixes, key=lambda fix: fix[0]) if rank)
+    lines += [f"{n}. {says}" for n, says in enumerate(remedies, start=1)]
+    lines += [f"look at: {i.says}" for rank, i in known.fixes if not rank]
+    lines += [f"refuted if {profile.refuted}", f"the trap: {known.traps[0].says}"]
+    if case.rumoured_cause:
+        lines.append(f"the colleague's note blamed {case.rumoured_cause}: nothing in the files says so")
+    if case.source:
+        lines.append(f"after {case.source}")
+    return lines + [f"there was a second, smaller fault too, {c}: {cause_profiles()[c].says}" for c in case.also]
 
 
 def _listed(lines: list[str]) -> str:

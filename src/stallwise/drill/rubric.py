@@ -54,12 +54,6 @@ class Result:
         return LEVELS[self.level]
 
     @property
-    def needs(self) -> tuple[str, ...]:
-        """What stands between this and a strong pass."""
-        lacking = [f"{DIMENSIONS[n]}: {m.why}" for n, m in self.marks.items() if m.level < STRONG]
-        return tuple(lacking if self.level < STRONG else ())
-
-    @property
     def loss(self) -> float | None:
         """The quadratic loss of what was believed: 0 is a sure right answer, 1 a sure wrong one; lower is better calibrated."""
         return None if self.sure is None else (self.sure - self.right) ** 2

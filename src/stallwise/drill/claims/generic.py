@@ -29,7 +29,7 @@ def account(incident: Incident) -> Account:
     return Account(
         cause=Idea(incident.cause, known.says, ()),
         mechanisms=(),
-        fixes=tuple((1, Idea(f"fix{n}", way, ())) for n, way in enumerate((known.fix, *actions))),
+        fixes=tuple((n + 1, Idea(f"fix{n}", way, ())) for n, way in enumerate(actions or [known.fix])),
         wrong_fixes=(),
         traps=(Idea("trap0", known.trap, ()),),
         contrary=(),

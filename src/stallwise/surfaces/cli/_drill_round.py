@@ -128,7 +128,7 @@ def past_rounds(as_json: bool) -> None:
 def _play(played: Round, examiner: str | None = None) -> bool:
     """Prompts until the round is scored; False when the player leaves before."""
     from stallwise.drill.examiner import comment
-    from stallwise.drill.repl import clock, handle, opening, question
+    from stallwise.drill.repl import clock, handle, opening, question, takes_lines
 
     click.echo(opening(played))
     if played.committing:
@@ -136,6 +136,10 @@ def _play(played: Round, examiner: str | None = None) -> bool:
     while True:
         try:
             line = click.prompt(f"\n[{clock(played.elapsed_s)}]", prompt_suffix=" > ", default="", show_default=False)
+            while takes_lines(played, line) and (
+                more := click.prompt("  more, or Enter to send", prompt_suffix=": ", default="", show_default=False)
+            ):
+                line += f"\n{more}"
         except (click.Abort, EOFError):
             played.pause()
             click.echo("\nkept; go on with: stallwise drill round --resume")
