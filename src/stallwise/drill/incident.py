@@ -23,7 +23,7 @@ CLASSICS = 8  # seeds 1 to 8 are the classic scenarios
 class Exhibit:
     """One file that is handed out when its kind is asked for."""
 
-    kind: str  # see artifacts.toml
+    kind: str  # see artifacts.tsv
     file: str
     content: bytes
     deciding: bool = True  # False: a red herring or mere background

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import math
-import tomllib
 from collections import Counter
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 
+from stallwise.drill import rows
 from stallwise.readers.text.words import classed, words_of
 
 _ASKING = frozenset(
@@ -19,7 +18,7 @@ _ASKING = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Artifact:
-    """A kind of paper: what it is called, what it costs, how it is asked for."""
+    """A kind of artifact: what it is called, what it costs, how it is asked for."""
 
     kind: str
     what: str
@@ -30,16 +29,11 @@ class Artifact:
 @cache
 def artifacts() -> dict[str, Artifact]:
     """The table, once."""
-    rows = tomllib.loads((files("stallwise.drill") / "artifacts.toml").read_text(encoding="utf-8"))
-    return {
-        kind: Artifact(
-            kind,
-            row["what"],
-            row["minutes"],
-            tuple(s for p in (*row["words"], row["what"]) if (s := _meaning_classes(p))),
-        )
-        for kind, row in rows.items()
-    }
+    found = {}
+    for row in rows("artifacts.tsv"):
+        phrases = tuple(meaning for p in (*row["words"].split(" | "), row["what"]) if (meaning := _meaning_classes(p)))
+        found[row["kind"]] = Artifact(row["kind"], row["what"], int(row["minutes"]), phrases)
+    return found
 
 
 @cache

@@ -82,25 +82,27 @@ def classic(number: int) -> Mapping[str, Any]:
 
 
 def account_of(row: Mapping[str, Any]) -> Account:
-    """From a table."""
+    """From a table; a remedy's text begins with its rank."""
+    ranked = [says.split(". ", 1) for says in row["fix"]]
+    fixes = zip(ranked, _ideas({"fix": {says: row["fix"][f"{n}. {says}"] for n, says in ranked}}, "fix"), strict=True)
     return Account(
         _ideas(row, "cause_idea")[0],
         _ideas(row, "mechanism"),
-        tuple((f["rank"], idea) for f, idea in zip(row["fix"], _ideas(row, "fix"), strict=True)),
+        tuple((int(rank), idea) for (rank, _), idea in fixes),
         _ideas(row, "wrongfix"),
         _ideas(row, "trap"),
         _ideas(row, "contrary"),
         _ideas(row, "boring"),
         _ideas(row, "exotic"),
-        tuple(Quantity(q["says"], q["value"], Unit(q["unit"])) for q in row["quantity"]),
+        tuple(Quantity(says, value, Unit(unit)) for says, value, unit in row["quantities"]),
         tuple(
             Challenge(Decisive(c["ask"], c["value"], Unit(c["unit"]), c["within"]), c["why"], c.get("when", ""))
             for c in row["challenge"]
         ),
-        tuple(h["says"] for h in row.get("hint", ())),
-        row.get("setup", ""),
+        tuple(row["hints"]),
+        row["setup"],
     )
 
 
 def _ideas(row: Mapping[str, Any], kind: str) -> tuple[Idea, ...]:
-    return tuple(idea_of(f"{kind}{n}", i["says"], i["lines"]) for n, i in enumerate(row.get(kind, ())))
+    return tuple(idea_of(f"{kind}{n}", says, lines) for n, (says, lines) in enumerate(row.get(kind, {}).items()))

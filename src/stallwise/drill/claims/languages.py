@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 import re
 import unicodedata
 from functools import cache
-from importlib.resources import files
 
+from stallwise.drill import rows
+
+TABLE = "claims/languages.tsv"
 UNSPACED = ("zh", "ja")
 FUNCTION_ROWS = 30  # the first rows hold the small words that tell languages apart
 FOREIGN = (
@@ -22,17 +23,10 @@ _ENGLISH = frozenset(
 
 
 @cache
-def _rows() -> tuple[dict[str, str], ...]:
-    text = (files("stallwise.drill.claims") / "languages.tsv").read_text(encoding="utf-8")
-    lines = (line for line in text.splitlines() if not line.startswith("#"))
-    return tuple(csv.DictReader(lines, delimiter="\t", restval=""))
-
-
-@cache
 def _patterns(language: str) -> tuple[re.Pattern[str], dict[str, str]]:
     """One expression of all words, longest first, and the English of each by its place."""
     spaced = language not in UNSPACED
-    words = [(w, row["english"]) for row in _rows() for w in row[language].split("|") if w]
+    words = [(w, row["english"]) for row in rows(TABLE) for w in row[language].split("|") if w]
     words.sort(key=lambda pair: -len(pair[0]))
     english = {f"w{n}": word for n, (_, word) in enumerate(words)}
     expressions = (f"(?P<w{n}>{_expression(plain(w), spaced)})" for n, (w, _) in enumerate(words))
@@ -58,7 +52,7 @@ def language_of(text: str) -> str:
         return "ja"
     if len(re.findall("[\u4e00-\u9fff]", text)) > 4:
         return "zh"
-    words, small = _WORD.findall(plain(text)), _rows()[:FUNCTION_ROWS]
+    words, small = _WORD.findall(plain(text)), rows(TABLE)[:FUNCTION_ROWS]
     best, most = "", max(FOREIGN, sum(w in _ENGLISH for w in words) / (len(words) or 1))
     for name in small[0].keys() - {"english", *UNSPACED}:
         known = {plain(w) for row in small for w in row[name].split("|")}

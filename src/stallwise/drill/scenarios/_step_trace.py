@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from stallwise.drill.artifacts.rng import Rng
 from stallwise.drill.artifacts.scripted_run import ScriptedRun
-from stallwise.drill.incident import Decisive, Plot, exhibit
+from stallwise.drill.incident import exhibit
+from stallwise.drill.scenarios import Drawn, drawn
 
 STEPS = 5
 Body = Callable[[ScriptedRun, int, float], None]  # the last number scales the fault
+Op = tuple[str, str, float]  # operator, kernel, microseconds
 CARDS = (("NVIDIA H200", 150e9), ("NVIDIA H100 80GB HBM3", 85e9))
 
 
@@ -39,41 +41,52 @@ SMALLER_SHARE = 0.15
 
 
 def traced(
-    rng: Rng, setup: str, body: Callable[[ScriptedRun, int], None], also: tuple[str, ...] = (), *, number: Decisive
-) -> Plot:
+    rng: Rng, body: Callable[[ScriptedRun, int], None], value: float, also: str = "", scale: float = SMALLER_SHARE
+) -> Drawn:
+    """Five steps of this body; `also` is a smaller fault at the end of each."""
     name, memory = rng.pick(*CARDS)
     run = ScriptedRun(name, memory)
     for place in range(STEPS):
         with run.step():
             body(run, place)
-    text = json.dumps(run.document())
-    use = round(100 * run.busy_share)
-    return Plot(setup.format(gpu=name), (exhibit("trace", "trace.json", text),), number, also, use)
+            if also:
+                run.sync()  # the host has caught up, so that this costs time and is not hidden behind the queue
+                SMALLER[also](run, place, scale)
+    trace = exhibit("trace", "trace.json", json.dumps(run.document()))
+    return drawn(value, trace, also=(also,) if also else (), gpu_use=round(100 * run.busy_share), gpu=name)
 
 
-def whole(rng: Rng, setup: str, body: Callable[[ScriptedRun, int], None], *, number: Decisive) -> Plot:
+def whole(rng: Rng, body: Callable[[ScriptedRun, int], None], value: float) -> Drawn:
     """A step that is the fault, in some runs with a smaller one at its end."""
-    second = rng.pick(*SMALLER) if rng.chance(0.4) else None
-
-    def both(run: ScriptedRun, number: int) -> None:
-        body(run, number)
-        if second:
-            run.sync()  # the host has caught up, so that this costs time and is not hidden behind the queue
-            SMALLER[second](run, number, 0.7 * SMALLER_SHARE)  # these steps are shorter
-
-    return traced(rng, setup, both, (second,) if second else (), number=number)
+    also = rng.pick(*SMALLER) if rng.chance(0.4) else ""
+    return traced(rng, body, value, also, 0.7 * SMALLER_SHARE)  # these steps are shorter
 
 
-def beside(rng: Rng, cause: str, fault: Body, setup: str, *, number: Callable[[float], Decisive]) -> Plot:
-    """A healthy step with this fault after (or before) it; the number is known when the fault's size is."""
+def repeated(
+    rng: Rng, count: int, ops: Sequence[Op], value: float, *, host_us: float = 6.0, optimizer_us: float = 300.0
+) -> Drawn:
+    """A step of these operators, so many times, that is the fault."""
+
+    def body(run: ScriptedRun, place: int) -> None:
+        for _ in range(count):
+            for op, kernel, us in ops:
+                run.op(f"aten::{op}", (kernel, us), host_us=host_us)
+        run.optimizer(optimizer_us)
+
+    return whole(rng, body, value)
+
+
+def elementwise(op: str, us: float) -> Op:
+    """An operator that only moves memory."""
+    return op, f"vectorized_elementwise_kernel<{op}>", us
+
+
+def beside(rng: Rng, cause: str, fault: Body, us: float) -> Drawn:
+    """A healthy step with this fault after (or before) it, which takes so many microseconds at scale one."""
     layers, gemm, scale = rng.whole(7, 10), rng.between(380, 520), rng.between(1.0, 1.6)
     # Copies both ways in one step are what offloading looks like: no trace could tell those two faults from it.
-    fitting = [
-        c
-        for c in SMALLER
-        if c != cause and not (cause in ("host-sync", "cpu-offload-transfers") and c == "h2d-copy-exposed")
-    ]
-    second = rng.pick(*fitting) if rng.chance(0.4) and cause != "checkpoint-stall" else None
+    both_ways = cause in ("host-sync", "cpu-offload-transfers")
+    fitting = [c for c in SMALLER if c != cause and not (both_ways and c == "h2d-copy-exposed")]
     first = cause in ("input-starved", "h2d-copy-exposed")
 
     def body(run: ScriptedRun, number: int) -> None:
@@ -83,8 +96,5 @@ def beside(rng: Rng, cause: str, fault: Body, setup: str, *, number: Callable[[f
         run.optimizer()
         if not first:
             fault(run, number, scale)
-        if second:
-            run.sync()  # the host has caught up, so that this costs time and is not hidden behind the queue
-            SMALLER[second](run, number, SMALLER_SHARE)
 
-    return traced(rng, setup, body, (second,) if second else (), number=number(scale))
+    return traced(rng, body, us * 1e-6 * scale, rng.pick(*fitting) if rng.chance(0.4) else "")

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 
 from stallwise.drill.artifacts.rank_traces import RankTrace
 from stallwise.drill.artifacts.rng import Rng
-from stallwise.drill.incident import EXACT, Decisive, Plot, exhibit
-from stallwise.drill.scenarios._planted import planted
+from stallwise.drill.incident import Exhibit, exhibit
+from stallwise.drill.scenarios import Drawn, drawn, planted
 from stallwise.physics.costs.collectives import collective_time
 from stallwise.physics.costs.topology import DGX_A100, DGX_H100
-from stallwise.units import Unit
 
 RANKS, STEPS = 2, 4  # files that are handed out; the group may be larger
 GEMM = "nvjet_sm90_tst_256x128_64x4_2x1"
+NAMES = {"all_to_all": "all-to-all", "allreduce": "all-reduce"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,9 +30,9 @@ class Exchange:
 
 def _traces(
     rng: Rng, kernel_us: Sequence[float], exchanges: Sequence[Exchange], group: int, inside: bool
-) -> tuple[list[str], float]:
+) -> tuple[tuple[Exhibit, ...], float]:
     """Files of two ranks, and the time a step in which only communication runs."""
-    fabric = DGX_H100 if inside else DGX_A100
+    fabric, per_domain = (DGX_H100, 8) if inside else (DGX_A100, 1)
     files, bare_us = [], 0.0
     for rank in range(RANKS):
         trace, clock = RankTrace(rank, group), 0.0
@@ -42,14 +42,13 @@ def _traces(
                 trace.kernel(GEMM, clock, us)
                 clock += us + 1.0
                 for exchange in (e for e in exchanges if e.after == place):
-                    name = "all-to-all" if exchange.op == "all_to_all" else "all-reduce"
-                    took = (
+                    took = rng.near(
                         1e6
                         * collective_time(
-                            name, exchange.size_bytes, group, fabric, per_domain=8 if inside else 1
-                        ).seconds
+                            NAMES[exchange.op], exchange.size_bytes, group, fabric, per_domain=per_domain
+                        ).seconds,
+                        0.01,
                     )
-                    took *= rng.near(1.0, 0.01)
                     start = max(wire, clock) + 0.2 * rank
                     trace.collective(exchange.op, exchange.size_bytes, start, took, group)
                     wire = start + took
@@ -63,84 +62,51 @@ def _traces(
             clock += 220.0
             trace.step(number, begin, clock - begin)
         files.append(trace.text())
-    return files, bare_us
-
-
-def _plot(setup: str, files: list[str], number: Decisive) -> Plot:
-    return Plot(setup, tuple(exhibit("trace", f"rank{r}.json", t) for r, t in enumerate(files)), number)
+    return tuple(exhibit("trace", f"rank{r}.json", text) for r, text in enumerate(files)), bare_us * 1e-6
 
 
 @planted("exposed-communication")
-def after_backward(rng: Rng) -> Plot:
-    layers, us = rng.whole(16, 24), rng.between(3600, 4400)
-    size = rng.between(80e6, 120e6)
+def after_backward(rng: Rng) -> Drawn:
+    layers, us, size = rng.whole(16, 24), rng.between(3600, 4400), rng.between(80e6, 120e6)
     buckets = [Exchange("allreduce", size, layers - 1, True) for _ in range(6)]
-    files, bare = _traces(rng, [us] * layers, buckets, 16, False)
-    return _plot(
-        "Data-parallel training on 16 GPUs of two nodes reaches 60% of sixteen times one GPU. Nothing crashes and every GPU does the same. Why?",
-        files,
-        Decisive("How long does nothing but communication run in a step?", bare * 1e-6, Unit.SECOND, 1.2),
-    )
+    files, bare_s = _traces(rng, [us] * layers, buckets, 16, False)
+    return drawn(bare_s, *files)
 
 
 @planted("bucket-too-small")
-def tiny_buckets(rng: Rng) -> Plot:
+def tiny_buckets(rng: Rng) -> Drawn:
     layers, us, count = 24, rng.between(90, 130), rng.pick(60, 80, 100)
     small = [Exchange("allreduce", rng.between(60e3, 120e3), layers - 1, True) for _ in range(count)]
-    files, _ = _traces(rng, [us] * layers, small, 8, True)
-    return _plot(
-        "A model with many small layers scales badly over 8 GPUs of one node; the links test at full speed and the gradients are only a few megabytes. Why?",
-        files,
-        Decisive("How many reductions does a step make?", count, within=EXACT),
-    )
+    return drawn(count, *_traces(rng, [us] * layers, small, 8, True)[0])
 
 
 @planted("all-to-all-bound")
-def expert_exchange(rng: Rng) -> Plot:
-    layers, us = 12, rng.between(500, 700)
-    size = rng.between(60e6, 90e6)
+def expert_exchange(rng: Rng) -> Drawn:
+    layers, us, size = 12, rng.between(500, 700), rng.between(60e6, 90e6)
     trips = [Exchange("all_to_all", size, layer, True) for layer in range(layers) for _ in range(2)]
-    files, bare = _traces(rng, [us] * layers, trips, 16, False)
-    return _plot(
-        "A mixture of experts over 16 GPUs of two nodes takes twice the time of its arithmetic. Tokens are spread evenly. Where does the rest go?",
-        files,
-        Decisive("How long does nothing but communication run in a step?", bare * 1e-6, Unit.SECOND, 1.2),
-    )
+    files, bare_s = _traces(rng, [us] * layers, trips, 16, False)
+    return drawn(bare_s, *files)
 
 
 @planted("per-gpu-batch-too-small")
-def strong_scaling(rng: Rng) -> Plot:
-    layers, us = 16, rng.between(110, 150)
-    size = rng.between(35e6, 50e6)
+def strong_scaling(rng: Rng) -> Drawn:
+    layers, us, size = 16, rng.between(110, 150), rng.between(35e6, 50e6)
     buckets = [Exchange("allreduce", size, layer, False) for layer in range(8, layers)]
-    files, _ = _traces(rng, [us] * layers, buckets, 16, False)
-    return _plot(
-        "The batch was kept and the job moved from 2 to 16 GPUs: it is hardly faster. Gradients are exchanged during backward as they should. Why?",
-        files,
-        Decisive("How much matrix work has each GPU in a step?", layers * us * 1e-6, Unit.SECOND),
-    )
+    return drawn(layers * us * 1e-6, *_traces(rng, [us] * layers, buckets, 16, False)[0])
+
+
+def _iperf(rng: Rng, clock: str, client: str, rate: float) -> str:
+    """Eight flows of iperf3 and their sum, in Gbit/s."""
+    flow = "[{:3d}]   0.00-10.00  sec  {:5.1f} GBytes  {:4.1f} Gbits/sec  {:5d}             sender\n"
+    flows = "".join(flow.format(5 + 2 * i, rate / 8 * 1.25, rate / 8, rng.whole(30, 400)) for i in range(8))
+    total = f"sec  {rate * 1.25:5.0f} GBytes  {rate:4.0f} Gbits/sec"
+    sums = f"[SUM]   0.00-10.00  {total}  {rng.whole(900, 7000)}             sender\n[SUM]   0.00-10.01  {total}                  receiver\n"
+    return f"# {clock} {client} on node-01\n$ iperf3 -c node-02 -P 8 -t 10\nConnecting to host node-02, port 5201\n{flows}{sums}\niperf Done.\n"
 
 
 @planted("network-congestion")
-def shared_uplink(rng: Rng) -> Plot:
+def shared_uplink(rng: Rng) -> Drawn:
     alone, beside = rng.between(140, 180), rng.between(125, 150)
     left = alone - beside if alone - beside > 10 else rng.between(12, 25)
-
-    def iperf(clock: str, client: str, node: str, rate: float) -> str:
-        flows = "".join(
-            f"[{5 + 2 * i:3d}]   0.00-10.00  sec  {rate / 8 * 1.25:5.1f} GBytes  {rate / 8:4.1f} Gbits/sec  {rng.whole(30, 400):5d}             sender\n"
-            for i in range(8)
-        )
-        total = f"[SUM]   0.00-10.00  sec  {rate * 1.25:5.0f} GBytes  {rate:4.0f} Gbits/sec  {rng.whole(900, 7000)}             sender\n[SUM]   0.00-10.01  sec  {rate * 1.25:5.0f} GBytes  {rate:4.0f} Gbits/sec                  receiver\n"
-        return f"# {clock} {client} on {node}\n$ iperf3 -c node-02 -P 8 -t 10\nConnecting to host node-02, port 5201\n{flows}{total}\niperf Done.\n"
-
-    text = (
-        iperf("10:02:10", "pod-a", "node-01", alone)
-        + iperf("10:06:35", "pod-a", "node-01", left)
-        + iperf("10:06:35", "pod-b", "node-01", beside)
-    )
-    return Plot(
-        f"Steps between two nodes are fast in the morning and {rng.between(3, 6):.0f} times slower at some hours, then fast again. Nobody changed the job. Why?",
-        (exhibit("nccl-tests", "iperf.log", text),),
-        Decisive("What is left of the link for this job at the bad hour?", left * 0.125e9, Unit.BYTE_PER_S),
-    )
+    runs = (("10:02:10", "pod-a", alone), ("10:06:35", "pod-a", left), ("10:06:35", "pod-b", beside))
+    return drawn(left * 0.125e9, exhibit("nccl-tests", "iperf.log", "".join(_iperf(rng, *run) for run in runs)))

@@ -8,13 +8,8 @@ import json
 from stallwise.drill.artifacts.background import topology
 from stallwise.drill.artifacts.fabric import hosts_of, init_log, nccl, watchdog
 from stallwise.drill.artifacts.rng import Rng
-from stallwise.drill.incident import EXACT, Decisive, Exhibit, Plot, exhibit
-from stallwise.drill.scenarios._planted import planted
-from stallwise.units import Unit
-
-
-def _setup(rng: Rng, ranks: int, when: str) -> str:
-    return f"A job on {ranks} GPUs {when}. `nvidia-smi` shows every GPU at 100% and little power, then all ranks report a timeout after ten minutes. Where do you start?"
+from stallwise.drill.incident import Exhibit, exhibit
+from stallwise.drill.scenarios import Drawn, drawn, planted
 
 
 def _by_rank(texts: dict[int, str]) -> tuple[Exhibit, ...]:
@@ -22,193 +17,116 @@ def _by_rank(texts: dict[int, str]) -> tuple[Exhibit, ...]:
 
 
 @planted("collective-mismatch")
-def different_sizes(rng: Rng) -> Plot:
+def different_operations(rng: Rng) -> Drawn:
     ranks, seq, size = rng.pick(4, 8), rng.whole(20, 900), rng.whole(10, 900) * 1024
-    odd = rng.whole(0, ranks - 1)
-    logs = {r: watchdog(r, "ALLREDUCE", seq, size // 2 if r == odd else size, seq - 1) for r in range(ranks)}
-    return Plot(
-        _setup(rng, ranks, f"stops at step {seq} every time"),
-        _by_rank(logs),
-        number=Decisive("Which rank asks for another size than the rest?", odd, within=EXACT),
-    )
-
-
-@planted("collective-mismatch")
-def different_operations(rng: Rng) -> Plot:
-    ranks, seq = rng.pick(4, 8), rng.whole(20, 900)
-    odd, size = rng.whole(1, ranks - 1), rng.whole(10, 900) * 1024
-    other = rng.pick("BROADCAST", "ALLGATHER", "REDUCE_SCATTER")
+    odd, other = rng.whole(1, ranks - 1), rng.pick("BROADCAST", "ALLGATHER", "REDUCE_SCATTER")
     logs = {r: watchdog(r, other if r == odd else "ALLREDUCE", seq, size) for r in range(ranks)}
-    return Plot(
-        _setup(rng, ranks, "stops now and then, after a branch was added that only some ranks take"),
-        _by_rank(logs),
-        number=Decisive("Which rank is in another operation than the rest?", odd, within=EXACT),
-    )
+    return drawn(odd, *_by_rank(logs), ranks=ranks)
 
 
 @planted("rank-died-first")
-def one_exception(rng: Rng) -> Plot:
-    ranks, seq = rng.pick(4, 8), rng.whole(20, 400)
-    dead, shard = rng.whole(0, ranks - 1), rng.whole(0, 900)
+def one_exception(rng: Rng) -> Drawn:
+    ranks, seq, shard = rng.pick(4, 8), rng.whole(20, 400), rng.whole(0, 900)
     error = rng.pick(
         f"FileNotFoundError: [Errno 2] No such file or directory: '/data/shard-{shard}'",
         f"ValueError: token id {50000 + shard} is out of range",
         "KeyError: 'input_ids'",
     )
-    logs = {r: watchdog(r, seq=seq, completed=seq - 1) for r in range(ranks)}
-    logs[dead] = (
-        f'[2025-10-15 10:12:00] [rank {dead}] step {seq - 1}\nTraceback (most recent call last):\n  File "train.py", line 3\n{error}\n'
-    )
-    return Plot(
-        _setup(rng, ranks, f"stopped after {rng.whole(1, 30)} hours"),
-        _by_rank(logs),
-        number=Decisive("Which rank failed first?", dead, within=EXACT),
-    )
+    dead = rng.whole(0, ranks - 1)
+    end = f'[2025-10-15 10:12:00] [rank {dead}] step {seq - 1}\nTraceback (most recent call last):\n  File "train.py", line 3\n{error}\n'
+    logs = {r: end if r == dead else watchdog(r, seq=seq, completed=seq - 1) for r in range(ranks)}
+    return drawn(dead, *_by_rank(logs), ranks=ranks)
 
 
 @planted("rank-died-first")
-def killed_from_outside(rng: Rng) -> Plot:
-    seq = rng.whole(20, 400)
-    end = "slurmstepd: error: Detected 1 oom_kill event in StepId=99.0. Some of the step tasks have been OOM Killed.\nsrun: error: node-7: task 5: Out Of Memory\n"
+def killed_from_outside(rng: Rng) -> Drawn:
+    seq, task = rng.whole(20, 400), rng.whole(3, 7)
+    end = f"slurmstepd: error: Detected 1 oom_kill event in StepId=99.0. Some of the step tasks have been OOM Killed.\nsrun: error: node-7: task {task}: Out Of Memory\n"
     text = "".join(watchdog(r, seq=seq, completed=seq - 1) for r in (1, 2)) + end
-    return Plot(
-        _setup(rng, 8, f"stopped after {rng.whole(1, 30)} hours"),
-        (exhibit("rank-logs", "job.log", text),),
-        number=Decisive("Which task ran out of memory?", 5, within=EXACT),
-    )
+    return drawn(task, exhibit("rank-logs", "job.log", text), ranks=8)
 
 
 @planted("uneven-batches")
-def one_batch_fewer(rng: Rng) -> Plot:
+def one_batch_fewer(rng: Rng) -> Drawn:
     ranks, batches, seq = rng.pick(4, 8), rng.whole(80, 3000), rng.whole(100, 900)
     short = rng.whole(0, ranks - 1)
+    last = {r: batches - (r == short) for r in range(ranks)}
     logs = {
-        r: f"[rank {r}] epoch 3 train batch {batches - 1 - (r == short)}/{batches - (r == short)}\n"
-        + watchdog(r, seq=seq, completed=seq - 1)
-        for r in range(ranks)
+        r: f"[rank {r}] epoch 3 train batch {n - 1}/{n}\n" + watchdog(r, seq=seq, completed=seq - 1)
+        for r, n in last.items()
     }
-    return Plot(
-        _setup(rng, ranks, "trains a whole epoch and hangs at its end, every time"),
-        _by_rank(logs),
-        number=Decisive("Which rank is the odd one out?", short, within=EXACT),
-    )
+    return drawn(short, *_by_rank(logs), ranks=ranks)
 
 
 @planted("transport-never-worked")
-def first_collective(rng: Rng) -> Plot:
-    ranks = rng.pick(4, 8, 16)
-    size = rng.pick(64, 4096)
+def first_collective(rng: Rng) -> Drawn:
+    ranks, size = rng.pick(4, 8, 16), rng.pick(64, 4096)
     text = "".join(watchdog(r, "BROADCAST", 1, size, -1) for r in range(ranks))
-    return Plot(
-        _setup(rng, ranks, "on new nodes never gets past its first collective"),
-        (exhibit("rank-logs", "job.log", text),),
-        number=Decisive("How many collectives had been completed before the timeout?", 0, within=EXACT),
-    )
+    return drawn(0, exhibit("rank-logs", "job.log", text), ranks=ranks)
 
 
 @planted("shm-too-small")
-def small_shm(rng: Rng) -> Plot:
-    host = hosts_of(rng, 1)
-    wanted = rng.whole(9, 40) * 2**20
-    text = init_log(host, rng.pick(2, 4, 8)) + nccl(
-        host[0],
-        f"Error: failed to extend /dev/shm/nccl-v6Hk5d to {wanted} bytes, error: No space left on device (28)",
-        1,
-        "WARN",
-        "misc/shmutils.cc:72 ",
-    )
-    return Plot(
-        "A job that runs on the bare node fails at once inside a container on the same node, before the first step. Why?",
-        (exhibit("nccl-log", "nccl.log", text),),
-        number=Decisive("How many bytes were asked for when it failed?", wanted, Unit.BYTE),
-    )
+def small_shm(rng: Rng) -> Drawn:
+    (host,), wanted = hosts_of(rng, 1), rng.whole(9, 40) * 2**20
+    error = f"Error: failed to extend /dev/shm/nccl-v6Hk5d to {wanted} bytes, error: No space left on device (28)"
+    text = init_log((host,), rng.pick(2, 4, 8)) + nccl(host, error, 1, "WARN", "misc/shmutils.cc:72 ")
+    return drawn(wanted, exhibit("nccl-log", "nccl.log", text))
 
 
 @planted("memlock-limit")
-def small_memlock(rng: Rng) -> Plot:
-    hosts = hosts_of(rng, 2)
-    call = rng.pick("ibv_create_cq", "ibv_reg_mr_iova2")
-    text = init_log(hosts, 1) + nccl(
-        hosts[0], f"Call to {call} failed with error Cannot allocate memory", 0, "WARN", "misc/ibvwrap.cc:262 "
-    )
+def small_memlock(rng: Rng) -> Drawn:
+    hosts, call = hosts_of(rng, 2), rng.pick("ibv_create_cq", "ibv_reg_mr_iova2")
+    error = f"Call to {call} failed with error Cannot allocate memory"
+    text = init_log(hosts, 1) + nccl(hosts[0], error, 0, "WARN", "misc/ibvwrap.cc:262 ")
     limits = "Max locked memory         65536                65536                bytes     \n"
-    return Plot(
-        "A two-node job works when started by hand and fails at start under the scheduler, with an error about memory although hosts and GPUs are empty. Why?",
-        (exhibit("nccl-log", "nccl.log", text), exhibit("limits", "limits", limits)),
-        number=Decisive("How many bytes may the process lock?", 65536, Unit.BYTE),
-    )
+    return drawn(65536, exhibit("nccl-log", "nccl.log", text), exhibit("limits", "limits", limits))
 
 
 @planted("wrong-network-interface")
-def docker_bridge(rng: Rng) -> Plot:
-    hosts = hosts_of(rng, 2)
-    bridge = rng.pick("docker0:172.17.0.1", "virbr0:192.168.122.1")
-    text = (
-        init_log(hosts, 1, "Socket", "NET/Socket/0")
-        + nccl(hosts[0], f"NET/Socket : Using [0]{bridge}<0>")
-        + nccl(hosts[0], "Call to connect returned No route to host, retrying", 0, "WARN", "misc/socket.cc:484 ")
-    )
-    return Plot(
-        "Each node works alone; two nodes together never start. Ping between them is fine. What is wrong?",
-        (exhibit("nccl-log", "nccl.log", text),),
-        number=Decisive("How many nodes say that they use the network Socket?", 2, within=EXACT),
-    )
+def docker_bridge(rng: Rng) -> Drawn:
+    hosts, bridge = hosts_of(rng, 2), rng.pick("docker0:172.17.0.1", "virbr0:192.168.122.1")
+    used = nccl(hosts[0], f"NET/Socket : Using [0]{bridge}<0>")
+    refused = nccl(hosts[0], "Call to connect returned No route to host, retrying", 0, "WARN", "misc/socket.cc:484 ")
+    return drawn(2, exhibit("nccl-log", "nccl.log", init_log(hosts, 1, "Socket", "NET/Socket/0") + used + refused))
 
 
 @planted("nccl-version-mismatch")
-def two_builds(rng: Rng) -> Plot:
-    hosts = hosts_of(rng, 2)
+def two_builds(rng: Rng) -> Drawn:
+    one, other = hosts_of(rng, 2)
     old, new = rng.pick("2.21.5+cuda12.4", "2.19.3+cuda12.1"), rng.pick("2.27.3+cuda12.9", "2.26.2+cuda12.8")
-    one = nccl(hosts[0], f"NCCL version {new}") + nccl(
-        hosts[0],
-        f"Message truncated : received {rng.pick(1024, 2048)} bytes instead of 256",
-        0,
-        "WARN",
-        "bootstrap.cc:77 ",
-    )
-    return Plot(
-        "After half of the nodes got a new image, jobs that mix old and new nodes fail at start; jobs on either half run. Why?",
-        (
-            exhibit("nccl-log", "nccl.a.log", one),
-            exhibit("nccl-log", "nccl.b.log", nccl(hosts[1], f"NCCL version {old}")),
-        ),
-        number=Decisive("How many versions of the library do the logs name?", 2, within=EXACT),
-    )
+    cut = f"Message truncated : received {rng.pick(1024, 2048)} bytes instead of 256"
+    newer = nccl(one, f"NCCL version {new}") + nccl(one, cut, 0, "WARN", "bootstrap.cc:77 ")
+    older = nccl(other, f"NCCL version {old}")
+    return drawn(2, exhibit("nccl-log", "nccl.a.log", newer), exhibit("nccl-log", "nccl.b.log", older))
 
 
 @planted("p2p-acs-iommu")
-def pairs_hang(rng: Rng) -> Plot:
-    bad = {(0, 1), (2, 3)}
+def pairs_hang(rng: Rng) -> Drawn:
+    bad, pairs = {(0, 1), (2, 3)}, [(a, b) for a in range(4) for b in range(a + 1, 4)]
     rows = [
         f"gpu {a},{b}: {'timed out after 60 s' if (a, b) in bad else f'ok {rng.between(1, 2):.1f} s'}\n"
-        for a in range(4)
-        for b in range(a + 1, 4)
+        for a, b in pairs
     ]
     text = "".join(rows) + f"gpu 0,1 NCCL_P2P_DISABLE=1: ok {rng.between(1.5, 2.5):.1f} s\n"
-    return Plot(
-        "On a new PCIe server without NVLink, some pairs of GPUs hang in the first all-reduce and others work. What is going on?",
-        (exhibit("pair-test", "pairs.txt", text), exhibit("topology", "topo.txt", topology("PIX", 4), False)),
-        number=Decisive("How many pairs time out with everything at its default?", len(bad), within=EXACT),
+    return drawn(
+        len(bad), exhibit("pair-test", "pairs.txt", text), exhibit("topology", "topo.txt", topology("PIX", 4), False)
     )
 
 
 @planted("job-failed")
-def own_error(rng: Rng) -> Plot:
+def own_error(rng: Rng) -> Drawn:
     code, words = rng.pick(
         (1, "ValueError: batch_size must be positive, got 0"),
         (1, "yaml.scanner.ScannerError: mapping values are not allowed here"),
         (2, "train.py: error: unrecognized arguments: --max-lenght 4096"),
         (3, "RuntimeError: no checkpoint found in /ckpt/run7"),
     )
-    about = {
+    last, seconds = ["loading configuration", "Traceback (most recent call last):", words], rng.whole(3, 20)
+    bundle = {
         "stallwise_bundle": 1,
         "command": ["python", "train.py"],
         "exit_code": code,
-        "last_words": ["loading configuration", "Traceback (most recent call last):", words],
-        "seconds": rng.whole(3, 20),
+        "last_words": last,
+        "seconds": seconds,
     }
-    return Plot(
-        f"A job submitted for the night ended after {about['seconds']} seconds on every node it was tried on. The scheduler says only: FAILED. Where do you start?",
-        (exhibit("rank-logs", "bundle.json", json.dumps(about)),),
-        number=Decisive("Which exit code did it leave with?", code, within=EXACT),
-    )
+    return drawn(code, exhibit("rank-logs", "bundle.json", json.dumps(bundle)), seconds=seconds)

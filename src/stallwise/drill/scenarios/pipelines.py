@@ -1,63 +1,69 @@
-# ruff: noqa: E501
-"""Pipelines played by the schedule simulator with the fault in their times; what comes out is a trace of every rank, or their times."""
+"""Pipelines played by the schedule simulator with the fault in their times; what comes out is traces, or what a run logs of itself."""
 
 from __future__ import annotations
 
+import json
+from typing import Any
+
 from stallwise.drill.artifacts.rank_traces import pipeline_traces
 from stallwise.drill.artifacts.rng import Rng
-from stallwise.drill.incident import EXACT, Decisive, Plot, exhibit
-from stallwise.drill.scenarios._planted import planted
+from stallwise.drill.incident import exhibit
+from stallwise.drill.scenarios import Drawn, drawn, planted
 from stallwise.physics.sim.pipeline import PassTimes, PipelineRun, run_program
 from stallwise.physics.sim.schedules import schedule_named
-from stallwise.units import Unit
 
 STAGES = 4
 
 
-def _run(forward_s: tuple[float, ...], microbatches: int, p2p_s: float) -> PipelineRun:
-    times = PassTimes(forward_s, tuple(1.0 * f for f in forward_s), tuple(1.0 * f for f in forward_s), p2p_s=p2p_s)
+def _run(forward_s: tuple[float, ...], microbatches: int, p2p_s: float = 2e-5) -> PipelineRun:
+    times = PassTimes(forward_s, forward_s, forward_s, p2p_s=p2p_s)
     return run_program(schedule_named("1f1b").program(len(forward_s), microbatches, 1, times), times)
 
 
-def _traced(setup: str, run: PipelineRun, number: Decisive) -> Plot:
-    return Plot(setup, tuple(exhibit("trace", f"rank{r}.json", t) for r, t in enumerate(pipeline_traces(run))), number)
+def _traced(run: PipelineRun, value: float, **words: Any) -> Drawn:
+    traces = (exhibit("trace", f"rank{r}.json", text) for r, text in enumerate(pipeline_traces(run)))
+    return drawn(value, *traces, stages=STAGES, idle=run.bubble_step_share, **words)
 
 
 @planted("pipeline-stage-imbalance")
-def slow_stage(rng: Rng) -> Plot:
-    slow, base = rng.whole(0, STAGES - 1), rng.between(4e-3, 7e-3)
-    ratio = rng.between(1.5, 1.9)
-    run = _run(tuple(base * (ratio if s == slow else 1.0) for s in range(STAGES)), rng.pick(16, 24), 2e-5)
-    return _traced(
-        f"A pipeline of {STAGES} stages idles {run.bubble_step_share:.0%} of its step; the formula promised far less. All ranks report the same step time. Why?",
-        run,
-        Decisive("Which rank's stage is it (from 0)?", slow, within=EXACT),
-    )
+def slow_stage(rng: Rng) -> Drawn:
+    slow, base, ratio = rng.whole(0, STAGES - 1), rng.between(4e-3, 7e-3), rng.between(1.5, 1.9)
+    return _traced(_run(tuple(base * (ratio if s == slow else 1.0) for s in range(STAGES)), rng.pick(16, 24)), slow)
 
 
 @planted("virtual-stages-suboptimal")
-def one_chunk(rng: Rng) -> Plot:
+def one_chunk(rng: Rng) -> Drawn:
     micro = rng.pick(4, 6)
-    run = _run((rng.between(5e-3, 8e-3),) * STAGES, micro, 2e-5)
-    return _traced(
-        f"A pipeline of {STAGES} equal stages can take no more than {micro} micro-batches a step, since the global batch is fixed. Can the idle time still be cut?",
-        run,
-        Decisive("Which share of the step does the pipeline idle?", run.bubble_step_share, Unit.SHARE, 1.25),
+    run = _run((rng.between(5e-3, 8e-3),) * STAGES, micro)
+    return _traced(run, run.bubble_step_share, micro=micro)
+
+
+def _logged(rng: Rng, pass_s: float, microbatches: int, p2p_share: float) -> tuple[Drawn, PipelineRun]:
+    """Eight equal stages: their times, the run's own metrics, and how it was launched."""
+    run = _run((pass_s,) * 8, microbatches, p2p_share * pass_s)
+    times = "".join(f"{n},{s},{rng.near(3e3 * pass_s, 0.003):.2f}\n" for n in range(700, 703) for s in range(8))
+    metrics = {
+        "step_time": round(run.step_s, 4),
+        "bubble": round(run.bubble_step_share, 3),
+        "p2p_share": round(p2p_share, 3),
+    }
+    launch = f"pipeline_parallel: 8\nmicrobatches: {microbatches}\nschedule: 1F1B\n"
+    files = (
+        exhibit("stage-times", "stage_times.csv", f"step,stage,microbatch_ms\n{times}"),
+        exhibit(
+            "train-log", "metrics.jsonl", "".join(json.dumps({"step": n} | metrics) + "\n" for n in range(690, 706))
+        ),
+        exhibit("case", "train.yaml", launch, False),
     )
+    return drawn(p2p_share, *files, micro=microbatches, base=3e3 * pass_s, idle=run.bubble_step_share), run
 
 
 @planted("pipeline-bubble")
-def played_bubble(rng: Rng) -> Plot:
-    stages, micro = 8, rng.pick(8, 12)
-    run = _run((rng.between(5e-3, 8e-3),) * stages, micro, 0.0)
-    share = run.bubble_step_share
-    case = f'symptom = "pipeline bubble is larger than expected"\npp = {stages}\nmicrobatches = {micro}\nschedule = "1F1B"\nbubble = "{share:.0%}"\nstragglers = false\nfabric_healthy = true\ncheckpointing = false\nloss_normal = true\n'
-    busy = ", ".join(f'"{b / micro * 1e3:.2f}ms"' for b in run.busy_s)
-    return Plot(
-        f"A new pipeline of {stages} stages idles {share:.0%} of its step. A colleague wants to replace the switches. Do you?",
-        (
-            exhibit("case", "case.toml", case, False),
-            exhibit("stage-times", "stages.toml", f'stage_time = [{busy}]\np2p_share = "1%"\n'),
-        ),
-        Decisive("Which share of the step must this schedule idle?", share, Unit.SHARE),
-    )
+def few_micro_batches(rng: Rng) -> Drawn:
+    made, run = _logged(rng, rng.between(5e-3, 8e-3), rng.pick(8, 12, 16), 0.01)
+    return drawn(run.bubble_step_share, *made.exhibits, **made.words)
+
+
+@planted("pipeline-p2p-latency")
+def long_hand_offs(rng: Rng) -> Drawn:
+    return _logged(rng, rng.between(1.2e-3, 2.4e-3), rng.pick(32, 64), rng.between(0.25, 0.4))[0]

@@ -2,36 +2,30 @@
 
 from __future__ import annotations
 
-import tomllib
 from importlib.resources import files
 from importlib.resources.abc import Traversable
+from typing import Any
 
 from stallwise.drill.artifacts.rng import Rng
 from stallwise.drill.incident import Decisive, Exhibit, Plot
-from stallwise.drill.scenarios._planted import planted
+from stallwise.drill.scenarios import Author, keep_author
+from stallwise.tables import parsed
 from stallwise.units import Unit
 
 
-def _plot(folder: Traversable) -> Plot:
-    about = tomllib.loads((folder / "about.toml").read_text(encoding="utf-8"))
-    asked = about["number"]
-    exhibits = tuple(
-        Exhibit(e["kind"], e["file"], (folder / e["file"]).read_bytes(), e["deciding"]) for e in about["exhibits"]
-    )
-    number = Decisive(asked["ask"], asked["value"], Unit(asked["unit"]), asked["within"])
-    return Plot(about["setup"], exhibits, number, source=about["source"])
+def _author(folder: Traversable, about: dict[str, Any]) -> Author:
+    def plot(rng: Rng) -> Plot:
+        asked = Decisive(**about["number"] | {"unit": Unit(about["number"]["unit"])})
+        exhibits = (
+            Exhibit(e["kind"], e["file"], (folder / e["file"]).read_bytes(), e["deciding"]) for e in about["exhibits"]
+        )
+        return Plot(about["setup"], tuple(exhibits), asked, source=about["source"])
+
+    plot.__name__ = folder.name
+    return plot
 
 
-def _register() -> None:
-    for folder in sorted((files("stallwise.drill.scenarios") / "data" / "public").iterdir(), key=lambda f: f.name):
-        if (folder / "about.toml").is_file():
-            cause = tomllib.loads((folder / "about.toml").read_text(encoding="utf-8"))["cause"]
-
-            def plot(rng: Rng, folder: Traversable = folder) -> Plot:
-                return _plot(folder)
-
-            plot.__name__ = folder.name
-            planted(cause)(plot)
-
-
-_register()
+for _folder in sorted((files("stallwise.drill.scenarios") / "data" / "public").iterdir(), key=lambda f: f.name):
+    if (_folder / "about.toml").is_file():
+        _about = parsed((_folder / "about.toml").read_text(encoding="utf-8"))
+        keep_author(_about["cause"], _author(_folder, _about))
