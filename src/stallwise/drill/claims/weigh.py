@@ -9,7 +9,6 @@ from functools import lru_cache
 from stallwise.drill.cause_profiles import cause_profiles
 from stallwise.drill.claims.account import Account
 from stallwise.drill.claims.by_page import TRAP, explains, plan_by_page, reads_as, steps_by_page
-from stallwise.drill.claims.contradictions import contradictions
 from stallwise.drill.claims.languages import in_english
 from stallwise.drill.claims.reader import Idea, asserted, claims_in, guesses_in, is_prose, own_words, planned
 from stallwise.drill.claims.sums import false_comparisons, false_sums
@@ -94,8 +93,8 @@ def _against_itself(text: str, account: Account) -> Mark | None:
     """What an account says against its own cause."""
     if against := asserted(text, account.contrary):
         return Mark(MISSING, f"this rules it out: {against[0].says}")
-    if wrong := [*contradictions(text), *false_comparisons(text)]:
-        return Mark(MISSING, f"the account contradicts itself: {wrong[0]}")
+    if wrong := next(false_comparisons(text), ""):
+        return Mark(MISSING, f"the account contradicts itself: {wrong}")
     return None
 
 
