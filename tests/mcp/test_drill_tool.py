@@ -19,7 +19,7 @@ ACCOUNT = (
 def test_a_round_is_played_and_its_transcript_handed_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     tools = Tools(tmp_path)
-    assert len(tools.drill("list", "", "")["incidents"]) == 9
+    assert {"learn", "8", "new", "cards:memory"} <= {s["name"] for s in tools.drill("list", "", "")["incidents"]}
     opened = tools.drill("start", "8", "")
     session = opened["session"]
     shown = tools.drill("reply", session, "per-stage timings")

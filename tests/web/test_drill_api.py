@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from stallwise.drill.deck import all_cards
+from stallwise.drill.learn import path
+from stallwise.drill.progress import Progress
 from stallwise.errors import BadRequest
 from stallwise.surfaces.web.drill_api import drill
 
@@ -26,13 +28,25 @@ def test_every_topic_can_be_drilled_to_its_end() -> None:
             sure = drill("reply", {"session": session, "text": card.check.right[0]})
             assert sure["form"]["stage"] == "sure" and card.answer not in sure["says"]
             answer = drill("reply", {"session": session, "text": "90%"})
-            assert "right:" in answer["says"] and answer["verdict"] == "strong"
+            assert "right:" in answer["says"] and answer["verdict"] == "pass"  # no sentence of one's own
         else:
             answer = drill("reply", {"session": session, "text": "skip"})
             assert answer["verdict"] == "again" and card.check.answer in answer["says"]
         assert answer["over"] == (place == len(mine) - 1)
     with pytest.raises(BadRequest):
         drill("reply", {"session": session, "text": "more"})
+
+
+def test_the_path_goes_on_where_it_was_left_and_is_in_the_record() -> None:
+    first = path()[0]
+    begun = drill("start", {"name": "learn"})
+    assert begun["says"].startswith(first.page()) and begun["says"].endswith(first.card.ask)
+    for text in ("It has many simple lanes and a lot of bandwidth to feed them.", first.card.check.right[0], "95%"):
+        answer = drill("reply", {"session": begun["session"], "text": text})
+    assert answer["verdict"] == "strong" and path()[1].card.ask in answer["says"]
+    assert drill("start", {"name": "learn"})["says"].endswith(path()[1].card.ask)
+    with Progress() as progress:
+        assert progress.passed(first.item)
 
 
 def test_what_is_not_understood_is_asked_again() -> None:

@@ -1,6 +1,7 @@
 """One card from question to mark: answered in the learner's own words, then the exact check, then how sure.
 
-The words are read back as ideas found and missing, and move no mark: a wrong sentence holds the same words as a right one.
+The words are read back as ideas found, missing and denied. They cannot earn a mark, since a wrong sentence holds the same words as a
+right one; without a sentence, or with one that denies an idea of the answer, nothing is strong.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ class CardReview:
 
     def _reveal(self) -> str:
         found, denied = self._read()
-        lines = [f"{'right' if self.right else 'no'}: {self.card.check.answer}"]
+        lines = [f"{'right' if self.right else 'wrong; right is'}: {self.card.check.answer}"]
         if self.prose:
             missing = [words[0] for words in self.card.must if words[0] not in (*found, *denied)]
             lines += [f"not found in your words: {', '.join(missing)}"] if missing else []
@@ -84,10 +85,11 @@ class CardReview:
 
     @property
     def verdict(self) -> str:
-        """again, pass or strong: the exact check decides, and how sure a right answer was."""
+        """again, pass or strong: the exact check decides, then how sure a right answer was and what its words say."""
         if not self.right:
             return "again"
-        return "strong" if self.sure is not None and self.sure >= VERY_SURE else "pass"
+        stated = is_prose(self.prose) and not self._read()[1]
+        return "strong" if stated and self.sure is not None and self.sure >= VERY_SURE else "pass"
 
     @property
     def share(self) -> float:

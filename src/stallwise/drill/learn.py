@@ -24,6 +24,11 @@ class Step:
         """Its name in the progress file."""
         return f"learn:{self.card.id}"
 
+    def row(self) -> dict[str, str]:
+        """As JSON lists it."""
+        title = self.concept.title if self.concept else ""
+        return {"card": self.card.id, "level": self.card.level, "mechanism": title}
+
     def page(self) -> str:
         """What is taught before it is asked: the mechanism's page, without the names of its cards."""
         if self.concept is None:

@@ -62,15 +62,15 @@ class Answer:
     leave: bool = False
 
 
-def opening(played: Round) -> str:
-    """The setup, the menu and the clock."""
+def opening(played: Round, listed: bool = True) -> str:
+    """The setup, the menu (unless it is shown beside it) and the clock."""
     title = f" ({played.incident.title})" if played.incident.title else ""
-    return (
-        f"Incident {played.incident.seed}{title}\n\n{played.incident.setup}\n\n{menu(played)}\n\n"
+    clocks = (
         f"Target {TARGET_S / 60:.0f} minutes on the clock, hard stop {HARD_STOP_S / 60:.0f}. "
-        "Ask for what tells your candidates apart, not for everything. "
-        "'help' lists the commands."
+        "Ask for what tells your candidates apart, not for everything. 'help' lists the commands."
     )
+    parts = [f"Incident {played.incident.seed}{title}", played.incident.setup, menu(played) if listed else "", clocks]
+    return "\n\n".join(part for part in parts if part)
 
 
 def menu(played: Round) -> str:

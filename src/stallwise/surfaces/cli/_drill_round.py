@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from stallwise.render import strict_json as json
+from stallwise.surfaces.cli._drill_cards import wrapped
 
 if TYPE_CHECKING:
     from stallwise.drill.round import Round
@@ -130,9 +131,9 @@ def _play(played: Round, examiner: str | None = None) -> bool:
     from stallwise.drill.examiner import comment
     from stallwise.drill.repl import clock, handle, opening, question, takes_lines
 
-    click.echo(opening(played))
+    click.echo(wrapped(opening(played)))
     if played.committing:
-        click.echo(f"\n{question(played)}")
+        click.echo(f"\n{wrapped(question(played))}")
     while True:
         try:
             line = click.prompt(f"\n[{clock(played.elapsed_s)}]", prompt_suffix=" > ", default="", show_default=False)
@@ -145,7 +146,7 @@ def _play(played: Round, examiner: str | None = None) -> bool:
             click.echo("\nkept; go on with: stallwise drill round --resume")
             return played.over
         answer = handle(played, line)
-        click.echo(answer.says)
+        click.echo(answer.says if answer.says.startswith("---") else wrapped(answer.says))  # files as they are
         if answer.leave:
             return played.over
         if answer.over:

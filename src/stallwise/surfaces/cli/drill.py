@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from stallwise.render import strict_json as json
-from stallwise.surfaces.cli._drill_learn import learn
+from stallwise.surfaces.cli._drill_cards import cards, learn
 from stallwise.surfaces.cli._drill_round import mock_session, past_rounds, play_round
 from stallwise.surfaces.cli._files_to_write import FileToWrite, write_file
 
@@ -20,49 +20,6 @@ LINES = ((35, 50), (40, 60))
 )
 def command() -> None:
     """Practise diagnosis until the method is yours. Progress stays in one local file."""
-
-
-@command.command("cards", epilog="Examples: stallwise drill cards; stallwise drill cards --topic memory --count 3")
-@click.option("--topic", help="Only this topic (see `stallwise drill progress`).")
-@click.option("--level", type=click.Choice(["easy", "medium", "hard", "scenario"]), help="Only this level.")
-@click.option("--count", default=5, show_default=True, help="How many cards.")
-@click.option("--json", "as_json", is_flag=True, help="List the cards that would be asked, with answers, and leave.")
-def cards(topic: str | None, level: str | None, count: int, as_json: bool) -> None:
-    """Ask cards that are due: say it in your own words, answer the exact check, say how sure; the next time is scheduled."""
-    from dataclasses import asdict
-
-    from stallwise.drill.card_review import CardReview
-    from stallwise.drill.deck import all_cards, topics
-    from stallwise.drill.progress import Progress
-    from stallwise.errors import BadRequest
-
-    if topic is not None and topic not in topics():
-        raise BadRequest(f"there is no topic '{topic}'", hint="one of " + ", ".join(topics()))
-    wanted = {c.id: c for c in all_cards() if topic in (None, c.topic) and level in (None, c.level)}
-    with Progress() as progress:
-        chosen = [wanted[i] for i in progress.due(wanted)[:count]]
-        if as_json:
-            rows = [asdict(c) | {"check": asdict(c.check) | {"unit": c.check.unit.value}} for c in chosen]
-            click.echo(json.dumps(rows, indent=2))
-            return
-        for number, card in enumerate(chosen, start=1):
-            click.echo(f"\n{number}/{len(chosen)}  [{card.topic}, {card.level}]")
-            review = CardReview(card, seed=progress.times(card.id))
-            while review.stage != "over":
-                click.echo(review.asks())
-                reply = click.prompt("you", default="", show_default=False)
-                try:
-                    taken = review.answer(reply)
-                except BadRequest as problem:
-                    taken = f"{problem.problem}; {problem.hint}"
-                if taken:
-                    click.echo(taken)
-            if card.corrects:
-                click.echo(f"Common misconception: {card.corrects}")
-            due = progress.review(card.id, card.topic, review.verdict, review.share)
-            click.echo(f"{review.verdict}; next time: {due:%Y-%m-%d}")
-    if not chosen:
-        click.echo("Nothing is due. Try `stallwise drill numbers`.")
 
 
 @command.command("numbers", epilog="Examples: stallwise drill numbers; stallwise drill numbers --seed 7 --count 3")
@@ -165,7 +122,5 @@ def take_in(file: str) -> None:
         click.echo(f"{store.take_in(load_export(Path(file)))} reviews added")
 
 
-command.add_command(learn)
-command.add_command(play_round)
-command.add_command(mock_session)
-command.add_command(past_rounds)
+for _verb in (cards, learn, play_round, mock_session, past_rounds):
+    command.add_command(_verb)

@@ -117,10 +117,10 @@ def _doctor_tools(server: Any, tool: Any, here: Any) -> None:
     @server.tool()  # type: ignore[untyped-decorator]
     @here  # type: ignore[untyped-decorator]
     def drill(verb: str = "list", name: str = "", text: str = "") -> Call:
-        """Play or examine a round of the drill.
+        """Play or examine a round of the drill, or go through its cards.
 
-        list: the incidents. start: `name` is an incident's number or "new"; gives the session. reply: `name` is the session,
-        `text` one line as typed in the terminal ("ask dmesg", "commit", the account in sentences, "80%", ...).
+        list: what there is. start: `name` is an incident's number, "new", "learn" or "cards:TOPIC"; gives the session.
+        reply: `name` is the session, `text` one line as typed in the terminal ("ask dmesg", "commit", the account, "80%", ...).
         transcript: of a round that is over, with rubric and exact grades, for a comment on the prose; the grades stay as they are.
         """
         return ("drill", verb, name, text)

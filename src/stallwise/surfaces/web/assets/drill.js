@@ -104,7 +104,11 @@ const stallwiseDrill = ({ $, el, call }) => {
   return async () => {
     try {
       const a = await call("/api/drill/list", {});
-      for (const s of a.scenarios) $("drill-list").append(button(s.title || s.name, () => { $("talk").replaceChildren(); known = []; open = ""; talk("start", { name: s.name }); }), " ");
+      let group = "";
+      for (const s of a.scenarios) {
+        if (s.group !== group) $("drill-list").append(el("h3", group = s.group));
+        $("drill-list").append(button(s.title || s.name, () => { $("talk").replaceChildren(); known = []; open = ""; talk("start", { name: s.name }); }), " ");
+      }
     } catch (error) { $("drill-list").replaceChildren(el("p", error.message, { class: "problem" })); }
   };
 };
