@@ -10,18 +10,18 @@ from collections import Counter
 from stallwise.drill.incident import Exhibit
 
 MOST_LINES = 30
-MOST_CHARACTERS = 4000
+CHARACTERS_A_LINE = 130
 LONGEST = 8  # kernels, and as many host ranges
 _DEVICE = ("kernel", "gpu_memcpy", "gpu_memset")
 
 
-def digest(exhibit: Exhibit) -> str:
+def digest(exhibit: Exhibit, most_lines: int = MOST_LINES) -> str:
     """For the screen; the whole file lies in the folder of the round."""
     if exhibit.kind == "trace":
         return _trace(exhibit.content)
     if exhibit.kind == "ncu" and exhibit.file.endswith(".csv"):
         return _counters(exhibit.text)
-    return _ends(exhibit.text)
+    return _ends(exhibit.text, most_lines)
 
 
 def _trace(content: bytes) -> str:
@@ -64,15 +64,11 @@ def _counters(text: str) -> str:
     return "\n".join(lines)
 
 
-def _ends(text: str) -> str:
+def _ends(text: str, most_lines: int) -> str:
     """Both ends of a long file: trouble is often at the last lines."""
     lines = text.splitlines()
-    if len(lines) > MOST_LINES:
-        half = MOST_LINES // 2
+    if len(lines) > most_lines:
+        half = most_lines // 2
         lines = [*lines[:half], f"... {len(lines) - 2 * half:,} lines more ...", *lines[-half:]]
-    short = "\n".join(lines)
-    return (
-        short
-        if len(short) <= 2 * MOST_CHARACTERS
-        else f"{short[:MOST_CHARACTERS]}\n... cut ...\n{short[-MOST_CHARACTERS:]}"
-    )
+    short, most = "\n".join(lines), most_lines * CHARACTERS_A_LINE
+    return short if len(short) <= 2 * most else f"{short[:most]}\n... cut ...\n{short[-most:]}"

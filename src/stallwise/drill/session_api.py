@@ -14,7 +14,7 @@ from typing import Any
 from stallwise.drill.card_review import CardReview
 from stallwise.drill.cause_profiles import cause_profiles
 from stallwise.drill.deck import Card, all_cards, topics
-from stallwise.drill.digest import digest
+from stallwise.drill.digest import MOST_LINES, digest
 from stallwise.drill.examiner import transcript
 from stallwise.drill.generate import incident
 from stallwise.drill.incident import CLASSICS
@@ -97,8 +97,8 @@ def _cards(topic: str) -> list[tuple[str, str, Card, str]]:
         return [(i, topic, mine[i], "") for i in progress.due(mine) or mine]
 
 
-def reply(session: str, text: str) -> dict[str, Any]:
-    """One line of the player's in this session."""
+def reply(session: str, text: str, most_lines: int = MOST_LINES) -> dict[str, Any]:
+    """One line of the player's in this session; of each artifact so many lines are shown."""
     if session.startswith(CARDS):
         return _card_answered(session, text)
     played = _round(session)
@@ -106,7 +106,7 @@ def reply(session: str, text: str) -> dict[str, Any]:
     answer = handle(played, text)
     fresh = [e.file for kind in played.asked if kind not in before for e in played.incident.of(kind)]
     # The exhibits themselves come beside the talk.
-    return _shown(played, replace(answer, says=f"opened: {', '.join(fresh)}") if fresh else answer)
+    return _shown(played, replace(answer, says=f"opened: {', '.join(fresh)}") if fresh else answer, most_lines)
 
 
 def _card_answered(session: str, text: str) -> dict[str, Any]:
@@ -170,7 +170,7 @@ def examined(session: str) -> dict[str, Any]:
     return transcript(played)
 
 
-def _shown(played: Round, answer: Answer) -> dict[str, Any]:
+def _shown(played: Round, answer: Answer, most_lines: int = MOST_LINES) -> dict[str, Any]:
     """What to show, and the form of what is asked now."""
     return {
         "session": played.journal.path.stem,
@@ -180,7 +180,7 @@ def _shown(played: Round, answer: Answer) -> dict[str, Any]:
         "clock_s": round(played.elapsed_s),
         "target_s": round(TARGET_S),
         "stop_s": round(HARD_STOP_S),
-        "artifacts": _opened(played),
+        "artifacts": _opened(played, most_lines),
         "notes": played.texts("think", "note"),
         "sheet": _sheet(played),
         "form": None if answer.over else form(played),
@@ -202,9 +202,9 @@ def form(played: Round) -> dict[str, Any]:
     return {"stage": stage, "ask": question(played).split("\n", 1)[0], "lines": lines, "like": like}
 
 
-def _opened(played: Round) -> list[dict[str, str]]:
+def _opened(played: Round, most_lines: int) -> list[dict[str, str]]:
     """What was handed out so far, as it is shown; whole files lie in the folder of the round."""
-    return [{"file": e.file, "text": digest(e)} for kind in played.asked for e in played.incident.of(kind)]
+    return [{"file": e.file, "text": digest(e, most_lines)} for kind in played.asked for e in played.incident.of(kind)]
 
 
 def _sheet(played: Round) -> dict[str, Any] | None:

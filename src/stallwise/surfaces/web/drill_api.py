@@ -8,6 +8,7 @@ from typing import Any
 from stallwise.errors import BadRequest
 
 MOST_TEXT = 8000
+PANE_LINES = 600  # of an artifact in its pane, which scrolls
 
 
 def drill(verb: str, body: Mapping[str, Any]) -> dict[str, Any]:
@@ -22,4 +23,4 @@ def drill(verb: str, body: Mapping[str, Any]) -> dict[str, Any]:
     name = body.get("name" if verb == "start" else "session", "")
     if not isinstance(text, str) or not isinstance(name, str) or len(text) > MOST_TEXT:
         raise BadRequest(f"a reply is a text of at most {MOST_TEXT:,} characters", hint="shorten it")
-    return session_api.start(name) if verb == "start" else session_api.reply(name, text)
+    return session_api.start(name) if verb == "start" else session_api.reply(name, text, PANE_LINES)
