@@ -31,11 +31,11 @@ def numbers(topic: str | None, count: int, seed: int | None, as_json: bool) -> N
     """Work out numbers; ten percent either way is right. Units are understood: 1.12TB, 350ms, 22%."""
     import random
 
-    from stallwise.drill.numbers import KINDS, series
+    from stallwise.drill.numbers import kinds, series
     from stallwise.drill.progress import Progress
     from stallwise.errors import BadRequest
 
-    known = sorted({k.topic for k in KINDS})
+    known = sorted({kind["topic"] for kind in kinds()})
     if topic is not None and topic not in known:
         raise BadRequest(f"there are no numeric questions on '{topic}'", hint="one of " + ", ".join(known))
     seed = random.randrange(1 << 31) if seed is None else seed
