@@ -14,7 +14,7 @@ from stallwise.drill.cause_profiles import cause_profiles
 from stallwise.drill.claims.account import account_of, classic
 from stallwise.drill.incident import CLASSICS, Exhibit, Incident, Plot, exhibit
 from stallwise.drill.scenarios import authors
-from stallwise.drill.scenarios._classic_exhibits import exhibits_of
+from stallwise.drill.scenarios._classic_exhibits import EXHIBITS
 from stallwise.errors import BadRequest
 
 NEVER_DISAGREES = ("changes", "note", "kernel-log", "host-profile")
@@ -77,7 +77,8 @@ def _background(rng: Rng, have: set[str], gpu_use: int, rumoured: str) -> list[E
 
 def _classic(number: int) -> Incident:
     row, rng = classic(number), Rng(number)
-    exhibits = exhibits_of(number, rng)
+    started = [row["launch"]] if "launch" in row else []
+    exhibits = (*EXHIBITS[number - 1](rng), *(exhibit("case", name, text, False) for name, text in started))
     more = _background(rng, {p.kind for p in exhibits}, 99, cause_profiles()[row["blamed"]].says)
     asked = account_of(row).challenges[-1].number
     return Incident(

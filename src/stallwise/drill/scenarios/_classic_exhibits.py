@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from stallwise.drill.artifacts import fabric, gpu_state, oom
 from stallwise.drill.artifacts.background import topology
@@ -19,8 +20,14 @@ from stallwise.physics.sim.pipeline import PassTimes, run_program
 from stallwise.physics.sim.schedules import schedule_named
 
 Exhibits = tuple[Exhibit, ...]
+File = tuple[str, str, str | bytes]  # kind, name, content
 H100 = gpu_state.CARDS[0]
 HW_THERMAL = 0x40 | 0x8  # clocks_event_reasons: hardware thermal slowdown
+
+
+def _files(settling: Sequence[File], beside: Sequence[File]) -> Exhibits:
+    """Those that settle it, and those that are beside the point."""
+    return (*(exhibit(*file) for file in settling), *(exhibit(*file, False) for file in beside))
 
 
 def _sass(body: list[str], rng: Rng, loops: int = 24) -> str:
@@ -35,28 +42,17 @@ def _sass(body: list[str], rng: Rng, loops: int = 24) -> str:
         "\tFunction : _Z11gemm_kernelPK6__halfS1_PS_iii",
         '\t.headerflags\t@"EF_CUDA_SM90 EF_CUDA_VIRTUAL_SM(EF_CUDA_SM90)"',
     ]
-    at = 0
-    for _ in range(loops):
-        for text in body:
-            if rng.chance(0.4):
-                found.append(
-                    f"        /*{at:04x}*/                   {rng.pick(*filler).format(a=rng.whole(2, 160), b=rng.whole(2, 160))}"
-                )
-                at += 16
-            found.append(
-                f"        /*{at:04x}*/                   {text.format(a=rng.whole(2, 160), b=rng.whole(2, 160), c=rng.whole(2, 160))}"
-            )
-            at += 16
-    return "\n".join([*found, f"        /*{at:04x}*/                   EXIT ;"]) + "\n"
+    texts = [
+        t for _ in range(loops) for line in body for t in ((rng.pick(*filler), line) if rng.chance(0.4) else (line,))
+    ]
+    for place, text in enumerate([*texts, "EXIT ;"]):
+        named = text.format(a=rng.whole(2, 160), b=rng.whole(2, 160), c=rng.whole(2, 160))
+        found.append(f"        /*{16 * place:04x}*/                   {named}")
+    return "\n".join(found) + "\n"
 
 
 def slow_gemm(
-    rng: Rng,
-    size: int = 4096,
-    rate: float = 180.0,
-    library: float = 650.0,
-    tensor: float = 12.0,
-    capability: str = "9.0",
+    rng: Rng, size: int = 4096, rate: float = 180.0, library: float = 650.0, tensor: float = 12.0
 ) -> Exhibits:
     """A product that loads its tiles synchronously; rates in TFLOP/s."""
     counters = {
@@ -66,54 +62,51 @@ def slow_gemm(
     }  # fmt: skip
     sass = _sass(["LDG.E.128 R{a}, [R{b}.64] ;", "LDG.E.128 R{a}, [R{b}.64+0x10] ;", "STS.128 [R{a}], R{b} ;", "BAR.SYNC.DEFER_BLOCKING 0x0 ;",
                   "LDSM.16.M88.4 R{a}, [R{b}] ;", "HMMA.16816.F32 R{a}, R{b}, R{c}, R{a} ;", "HMMA.16816.F32 R{a}, R{b}, R{c}, R{a} ;", "FFMA R{a}, R{b}, R{c}, R{a} ;"], rng)  # fmt: skip
-    bench = "m,n,k,kernel_tflops,cublas_tflops\n" + "".join(
-        f"{s},{s},{s},{rng.near(rate * f, 0.01):.0f},{rng.near(library * f, 0.01):.0f}\n"
-        for s, f in ((size // 4, 0.55), (size // 2, 0.85), (size, 1.0))
-    )
-    return (
-        exhibit(
-            "ncu",
-            "gemm.ncu.csv",
-            raw_csv(capability, {"gemm_kernel(const __half *, const __half *, __half *, int, int, int)": counters}),
-        ),
-        exhibit("sass", "gemm.sass", sass),
-        exhibit("bench", "gemm_bench.csv", bench, False),
+    shapes = ((size // 4, 0.55), (size // 2, 0.85), (size, 1.0))
+    rows = (f"{n},{n},{n},{rng.near(rate * f, 0.01):.0f},{rng.near(library * f, 0.01):.0f}\n" for n, f in shapes)
+    kernel = "gemm_kernel(const __half *, const __half *, __half *, int, int, int)"
+    return _files(
+        [("ncu", "gemm.ncu.csv", raw_csv("9.0", {kernel: counters})), ("sass", "gemm.sass", sass)],
+        [("bench", "gemm_bench.csv", "m,n,k,kernel_tflops,cublas_tflops\n" + "".join(rows))],
     )
 
 
 def mfu_collapse(rng: Rng) -> Exhibits:
-    late, good, factor = 136, 6120.0, 48 / 22
-    log = "".join(
-        megatron(n, rng.near(good * (factor if n > 1760 else 1.0), 0.006), 2.1 + 40 / n, rng.near(0.4, 0.08))
-        for n in range(1600, 1960, 4)
+    late, good, factor, group = 136, 6120.0, 48 / 22, [8 + 32 * k for k in range(16)]
+    times = ((n, good * (factor if n > 1760 else 1.0)) for n in range(1600, 1960, 4))
+    log = "".join(megatron(n, rng.near(ms, 0.006), 2.1 + 40 / n, rng.near(0.4, 0.08)) for n, ms in times)
+    inside = (
+        (n, r, rng.near(41_000, 0.05) if r == late else rng.near(7_150_000, 0.01)) for n in range(12) for r in group
     )
-    group = [8 + 32 * k for k in range(16)]
-    waits = "".join(
-        fabric.inspector(r, 512, n, 2**28, rng.near(41_000, 0.05) if r == late else rng.near(7_150_000, 0.01))
-        for n in range(12)
-        for r in group
-    )
+    waits = "".join(fabric.inspector(r, 512, n, 2**28, us) for n, r, us in inside)
     dumps = {
         r: flight_recorder(r, group, 2**27, [rng.near(41.0 if r == late else 7150.0, 0.02) for _ in range(12)])
         for r in (group[0], late)
     }
-    smi = gpu_state.HEADER + "".join(
-        gpu_state.row(rng, H100, g, heat=91, watt=395, clock=H100.clock_mhz * 0.46, mask=HW_THERMAL) if g == 0 else gpu_state.row(rng, H100, g, heat=68, watt=H100.watt * 0.62, clock=H100.clock_mhz, mask=0x1)
-        for _ in range(6) for g in range(8)
-    )  # fmt: skip
-    hosts = fabric.hosts_of(rng, 4)
-    dmesg = (
-        f"[ 8123.{rng.whole(100000, 999999)}] mlx5_core 0000:9a:00.0 ens9np0: Link down\n"
-        f"[ 8125.{rng.whole(100000, 999999)}] mlx5_core 0000:9a:00.0 ens9np0: Link up\n"
-        + gpu_state.quiet_kernel_log(rng)
+    hot: dict[str, Any] = {"heat": 91, "watt": 395, "clock": H100.clock_mhz * 0.46, "mask": HW_THERMAL}
+    usual: dict[str, Any] = {"heat": 68, "watt": H100.watt * 0.62, "clock": H100.clock_mhz, "mask": 0x1}
+    smi = {
+        node: gpu_state.HEADER
+        + "".join(
+            gpu_state.row(rng, H100, g, **(hot if 8 * node + g == late else usual)) for _ in range(6) for g in range(8)
+        )
+        for node in (5, 17, 40)
+    }
+    flap = "".join(
+        f"[ {at}.{rng.whole(100000, 999999)}] mlx5_core 0000:9a:00.0 ens9np0: Link {way}\n"
+        for at, way in ((8123, "down"), (8125, "up"))
     )
-    return (
-        exhibit("rank-times", "nccl_inspector.jsonl", waits),
-        exhibit("gpu-state", "nvidia_smi_node17.csv", smi),
-        exhibit("train-log", "train.log", log, False),
-        *(exhibit("rank-logs", f"nccl_trace_rank_{r}.json", dump, False) for r, dump in dumps.items()),
-        exhibit("nccl-log", "nccl_init.log", fabric.init_log(hosts, 8), False),
-        exhibit("kernel-log", "dmesg_node17.txt", dmesg, False),
+    return _files(
+        [
+            ("rank-times", "nccl_inspector.jsonl", waits),
+            *(("gpu-state", f"nvidia_smi_node{n:02d}.csv", text) for n, text in smi.items()),
+        ],
+        [
+            ("train-log", "train.log", log),
+            *(("rank-logs", f"nccl_trace_rank_{r}.json", dump) for r, dump in dumps.items()),
+            ("nccl-log", "nccl_init.log", fabric.init_log(fabric.hosts_of(rng, 4), 8)),
+            ("kernel-log", "dmesg_node17.txt", flap + gpu_state.quiet_kernel_log(rng)),
+        ],
     )
 
 
@@ -121,22 +114,10 @@ def collapse_at_load(rng: Rng) -> Exhibits:
     step = "INFO 11-04 16:{:02d}:{:02d} [core.py:387] Iteration({}): {} context requests, {} context tokens, {} generation requests, {} generation tokens, iteration elapsed time: {:.1f} ms, kv cache: {:.1f}%\n"
     rows = []
     for i in range(160):
-        prompts = i % 5 in (1, 3)
-        running = min(64, 40 + i // 4)
+        prompts, running = i % 5 in (1, 3), min(64, 40 + i // 4)
         ms = rng.near(160.0, 0.05) if prompts else rng.near(19.0, 0.04)
-        rows.append(
-            step.format(
-                20 + i // 60,
-                i % 60,
-                90_000 + i,
-                2 * prompts,
-                rng.whole(7200, 8100) * prompts,
-                running,
-                running,
-                ms,
-                44 + 0.09 * i,
-            )
-        )
+        clock, tokens = (20 + i // 60, i % 60), rng.whole(7200, 8100) * prompts
+        rows.append(step.format(*clock, 90_000 + i, 2 * prompts, tokens, running, running, ms, 44 + 0.09 * i))
     log = START.format(model="meta-llama/Llama-3-70B-FP8", cap=256) + lines(
         (58 + (i * 5) % 7, 60 + 2 * i % 9, 52 + 0.2 * i, rng.near(6100, 0.1), rng.near(1290, 0.05)) for i in range(24)
     )
@@ -148,14 +129,14 @@ def collapse_at_load(rng: Rng) -> Exhibits:
     smi = gpu_state.HEADER + "".join(
         gpu_state.row(rng, H100, g, heat=61, watt=470, use=99) for _ in range(6) for g in range(8)
     )
-    metrics = [_metrics(minute) for minute in (0, 1)]
-    return (
-        exhibit("engine-log", "iterations.log", "".join(rows)),
-        exhibit("engine-log", "vllm.log", log, False),
-        exhibit("bench", "bench_16qps.json", json.dumps(bench[1], indent=1), False),
-        exhibit("bench", "bench_4qps.json", json.dumps(bench[0], indent=1), False),
-        *(exhibit("engine-metrics", f"metrics_{n}.txt", text, False) for n, text in enumerate(metrics)),
-        exhibit("gpu-state", "nvidia_smi.csv", smi, False),
+    return _files(
+        [("engine-log", "iterations.log", "".join(rows))],
+        [
+            ("engine-log", "vllm.log", log),
+            *(("bench", f"bench_{run['request_rate']}qps.json", json.dumps(run, indent=1)) for run in bench),
+            *(("engine-metrics", f"metrics_{n}.txt", _metrics(n)) for n in (0, 1)),
+            ("gpu-state", "nvidia_smi.csv", smi),
+        ],
     )
 
 
@@ -192,22 +173,11 @@ def fp8_long_context(
                     f"model.layers.{n}.{name},{context},{scale * grown:.1f},{scale:.1f},{clipped:.5f},{0.026 + 0.05 * max(0.0, grown - 1):.4f}\n"
                 )
     results = f"task,context,bf16,fp8\nmmlu,1024,0.792,0.789\ngsm8k,1024,0.931,0.929\nretrieval,4096,0.83,0.82\nretrieval,32768,{was:.2f},{now:.2f}\n"
-    recipe = json.dumps(
-        {
-            "weights": "fp8_e4m3",
-            "activations": "fp8_e4m3",
-            "strategy": "tensor",
-            "observer": "static_minmax",
-            "dataset": "chat-mixture",
-            "num_samples": 512,
-            "max_seq_len": 2048,
-        },
-        indent=1,
-    )
-    return (
-        exhibit("layer-stats", "amax_by_layer.csv", head + "".join(rows)),
-        exhibit("bench", "evals.csv", results, False),
-        exhibit("case", "quant_recipe.json", recipe, False),
+    recipe = {"weights": "fp8_e4m3", "activations": "fp8_e4m3", "strategy": "tensor", "observer": "static_minmax", "dataset": "chat-mixture",
+              "num_samples": 512, "max_seq_len": 2048}  # fmt: skip
+    return _files(
+        [("layer-stats", "amax_by_layer.csv", head + "".join(rows))],
+        [("bench", "evals.csv", results), ("case", "quant_recipe.json", json.dumps(recipe, indent=1))],
     )
 
 
@@ -222,72 +192,48 @@ def smaller_tp(rng: Rng) -> Exhibits:
         ("model/block.py", "forward", "h = x + self.attn(self.norm1(x), mask)"),
         ("model/attention.py", "forward", "attn_weights = torch.matmul(query, key.transpose(2, 3))"),
     )
-    capacity = 79.15 * oom.GIB
-    text = "".join(
-        f"[rank{r}]: {line}\n"
-        for r in (3, 0)
-        for line in (
-            place
-            + oom.message(
-                4.0 * oom.GIB, capacity, 2.61 * oom.GIB, capacity - 2.61 * oom.GIB, 73.4 * oom.GIB, 1.2 * oom.GIB
-            )
-        ).splitlines()
-    )
+    failed = place + oom.message(*(gib * oom.GIB for gib in (4.0, 79.15, 2.61, 76.54, 73.4, 1.2)))
+    text = "".join(f"[rank{r}]: {line}\n" for r in (3, 0) for line in failed.splitlines())
     launch = "torchrun --nnodes 64 --nproc-per-node 8 pretrain.py --model 405b --num-layers 126 --hidden 16384 --num-attention-heads 128 --num-kv-heads 8 --ffn 53248 --seq-len 8192 --micro-batch-size 1 --tp {} --dp {} --fsdp full --reshard-after-forward --recompute full --dtype bf16 --attention eager\n"
     fits = "".join(
         f"step {n} loss {2.31 + rng.between(0, 0.03):.3f} max_memory_allocated_gib {rng.near(70.9, 0.002):.1f} max_memory_reserved_gib 74.6\n"
         for n in range(400, 440, 2)
     )
-    return (
-        exhibit("oom-message", "tp4_dp128.err", text),
-        exhibit(
-            "case",
-            "launch.sh",
-            "# runs\n" + launch.format(8, 64) + "# out of memory in step 1\n" + launch.format(4, 128),
-        ),
-        exhibit("train-log", "tp8_dp64.log", fits, False),
-        exhibit("memory-snapshot", "memory_tp8_dp64.txt", _summary(rng), False),
-    )
-
-
-def _summary(rng: Rng) -> str:
-    rows = (
-        ("weights, gradients and optimizer (sharded over 512)", 12.7),
-        ("layer inputs kept", 33.8),
-        ("all-gather buffers", 1.5),
-        ("working set of one layer", 9.6),
-        ("cuBLAS workspaces, NCCL buffers", 3.9),
-    )
-    return "memory by owner at the peak, rank 0 (GiB)\n" + "".join(
-        f"{name:52} {rng.near(value, 0.01):6.1f}\n" for name, value in rows
+    owners = {"weights, gradients and optimizer (sharded over 512)": 12.7, "layer inputs kept": 33.8, "all-gather buffers": 1.5,
+              "working set of one layer": 9.6, "cuBLAS workspaces, NCCL buffers": 3.9}  # fmt: skip
+    summary = "".join(f"{name:52} {rng.near(value, 0.01):6.1f}\n" for name, value in owners.items())
+    runs = f"# runs\n{launch.format(8, 64)}# out of memory in step 1\n{launch.format(4, 128)}"
+    return _files(
+        [("oom-message", "tp4_dp128.err", text), ("case", "launch.sh", runs)],
+        [
+            ("train-log", "tp8_dp64.log", fits),
+            ("memory-snapshot", "memory_tp8_dp64.txt", f"memory by owner at the peak, rank 0 (GiB)\n{summary}"),
+        ],
     )
 
 
 def allreduce_cliff(rng: Rng) -> Exhibits:
-    sizes = ((64, 45.0), (128, 52.0), (256, 61.0), (512, 340.0))
-    scaling = "ranks,time_ms,run\n" + "".join(f"{n},{rng.near(t, 0.004):.1f},{k}\n" for n, t in sizes for k in range(1))
-    near = fabric.perf_table(H100.name, 256, 32, 46.2)
-    far = fabric.perf_table(H100.name, 256, 32, 9.04)
-    racks = "".join(
-        f"{'leaf' + str(1 + n // 16):8} h100-{n:03d}  {'group-a' if n < 32 else 'group-b'}\n" for n in range(64)
-    )
+    sizes = {64: 45.0, 128: 52.0, 256: 61.0, 512: 340.0}
+    scaling = "ranks,time_ms,run\n" + "".join(f"{n},{rng.near(t, 0.004):.1f},0\n" for n, t in sizes.items())
+    tests = {"256_in_group_a": 46.2, "256_half_a_half_b": 9.04}
+    hosts = "".join(f"{f'leaf{1 + n // 16}':8} h100-{n:03d}  group-{'a' if n < 32 else 'b'}\n" for n in range(64))
     arrive = "".join(
         fabric.inspector(r, 512, n, 2**28, rng.near(338_000, 0.01)) for n in range(6) for r in range(0, 512, 16)
     )
-    return (
-        exhibit("scaling", "allreduce_by_size.csv", scaling),
-        exhibit("nccl-tests", "256_in_group_a.txt", near),
-        exhibit("nccl-tests", "256_half_a_half_b.txt", far),
-        exhibit("topology", "hosts.txt", "switch   host      group\n" + racks, False),
-        exhibit("rank-times", "nccl_inspector_512.jsonl", arrive, False),
-        exhibit(
-            "nccl-log",
-            "nccl_init.log",
-            fabric.init_log(
-                fabric.hosts_of(rng, 4), 8, extra=fabric.nccl("h100-000", "Connected all rings, use ring PXN 0 GDR 1")
+    rings = fabric.nccl("h100-000", "Connected all rings, use ring PXN 0 GDR 1")
+    return _files(
+        [
+            ("scaling", "allreduce_by_size.csv", scaling),
+            *(
+                ("nccl-tests", f"{name}.txt", fabric.perf_table(H100.name, 256, 32, busbw))
+                for name, busbw in tests.items()
             ),
-            False,
-        ),
+        ],
+        [
+            ("topology", "hosts.txt", f"switch   host      group\n{hosts}"),
+            ("rank-times", "nccl_inspector_512.jsonl", arrive),
+            ("nccl-log", "nccl_init.log", fabric.init_log(fabric.hosts_of(rng, 4), 8, extra=rings)),
+        ],
     )
 
 
@@ -303,21 +249,10 @@ def slow_triton(
         f"Triton autotuning for function fused_norm_linear,\nwith key as (8192, 4096, 4096, 'torch.bfloat16'),\nfinished after {1.15 * len(names):.2f}s,\nbest config selected: {names[0]};\n"
     )
     bench = f"what,ms\neager rms_norm + linear,0.402\nrms_norm alone,0.032\nlinear alone (library),0.368\nfused_norm_linear,{0.402 / speed:.3f}\n"
-    sass = _sass(
-        [
-            "LDGSTS.E.BYPASS.128 [R{a}], [R{b}.64] ;",
-            "LDGDEPBAR ;",
-            "DEPBAR.LE SB0, 0x0 ;",
-            "LDSM.16.M88.4 R{a}, [R{b}] ;",
-            "HMMA.16816.F32.BF16 R{a}, R{b}, R{c}, R{a} ;",
-            "HMMA.16816.F32.BF16 R{a}, R{b}, R{c}, R{a} ;",
-        ],
-        rng,
-    )
-    return (
-        exhibit("autotune", "autotune.log", log),
-        exhibit("bench", "bench.csv", bench, False),
-        exhibit("sass", "fused_norm_linear.sass", sass, False),
+    sass = _sass(["LDGSTS.E.BYPASS.128 [R{a}], [R{b}.64] ;", "LDGDEPBAR ;", "DEPBAR.LE SB0, 0x0 ;", "LDSM.16.M88.4 R{a}, [R{b}] ;",
+                  "HMMA.16816.F32.BF16 R{a}, R{b}, R{c}, R{a} ;", "HMMA.16816.F32.BF16 R{a}, R{b}, R{c}, R{a} ;"], rng)  # fmt: skip
+    return _files(
+        [("autotune", "autotune.log", log)], [("bench", "bench.csv", bench), ("sass", "fused_norm_linear.sass", sass)]
     )
 
 
@@ -329,65 +264,18 @@ def bubble_mystery(rng: Rng) -> Exhibits:
     forward = tuple(t / 3e3 for t in chunks)
     times = PassTimes(forward, forward, forward, p2p_s=2e-4)
     run = run_program(schedule_named("interleaved").program(8, 32, 2, times), times)
-    timers = "step,stage,microbatch_ms\n" + "".join(
-        f"{n},{s},{rng.near(own[s], 0.003):.2f}\n" for n in range(700, 703) for s in range(8)
+    timers = "".join(f"{n},{s},{rng.near(own[s], 0.003):.2f}\n" for n in range(700, 703) for s in range(8))
+    traces = [("trace", f"pp{r}.json", text) for r, text in enumerate(pipeline_traces(run, 1))]
+    return _files(
+        [*traces, ("stage-times", "stage_times.csv", f"step,stage,microbatch_ms\n{timers}")],
+        [
+            ("nccl-log", "nccl_init.log", fabric.init_log(fabric.hosts_of(rng, 2), 8)),
+            ("loss-curve", "loss.csv", smooth_loss(rng)),
+            ("topology", "topo.txt", topology()),
+        ],
     )
-    return (
-        *(exhibit("trace", f"pp{r}.json", text) for r, text in enumerate(pipeline_traces(run, 1))),
-        exhibit("stage-times", "stage_times.csv", timers),
-        exhibit("nccl-log", "nccl_init.log", fabric.init_log(fabric.hosts_of(rng, 2), 8), False),
-        exhibit("loss-curve", "loss.csv", smooth_loss(rng), False),
-        exhibit("topology", "topo.txt", topology(), False),
-    )
 
 
-# How each was started, for those whose other exhibits do not say it.
-LAUNCHED = {
-    1: (
-        "build.sh",
-        "nvcc -O3 -arch=sm_90a -lineinfo -o gemm gemm.cu -lcublas\n./gemm --m 4096 --n 4096 --k 4096 --dtype fp16 --iters 200\n",
-    ),
-    2: (
-        "launch.sh",
-        "torchrun --nnodes 64 --nproc-per-node 8 pretrain_gpt.py --tensor-model-parallel-size 8 --pipeline-model-parallel-size 4 --num-layers 80 --hidden-size 8192 --num-attention-heads 64 --seq-length 4096 --micro-batch-size 1 --global-batch-size 1024 --bf16 --use-distributed-optimizer\n",
-    ),
-    3: (
-        "serve.sh",
-        "vllm serve meta-llama/Llama-3-70B-FP8 --tensor-parallel-size 8 --max-num-seqs 256 --max-model-len 16384 --gpu-memory-utilization 0.92 --no-enable-chunked-prefill\n",
-    ),
-    6: (
-        "launch.sh",
-        "for n in 8 16 32 64; do srun -N $n --ntasks-per-node 8 python pretrain.py --dp $((8*n)) --bucket-mb 256 --log-comm; done\nNCCL_ALGO=Ring NCCL_IB_HCA=mlx5 NCCL_SOCKET_IFNAME=bond0\n",
-    ),
-    7: (
-        "kernel.py",
-        "configs = [\n    triton.Config({'BLOCK_M': 128, 'BLOCK_N': 128, 'BLOCK_K': 32}, num_stages=2, num_warps=4),\n    triton.Config({'BLOCK_M': 64, 'BLOCK_N': 64, 'BLOCK_K': 32}, num_stages=2, num_warps=4),\n]\n",
-    ),
-    8: (
-        "launch.sh",
-        "torchrun --nnodes 8 --nproc-per-node 8 pretrain_gpt.py --tensor-model-parallel-size 8 --pipeline-model-parallel-size 8 --num-layers-per-virtual-pipeline-stage 5 --num-layers 80 --vocab-size 128256 --micro-batch-size 1 --global-batch-size 32 --bf16\n",
-    ),
-}
-
-
-def exhibits_of(number: int, rng: Rng) -> Exhibits:
-    """All exhibits of a classic."""
-    own = EXHIBITS[number](rng)
-    return (*own, *(exhibit("case", *LAUNCHED[n], False) for n in LAUNCHED if n == number))
-
-
-EXHIBITS: dict[int, Callable[[Rng], Exhibits]] = dict(
-    enumerate(
-        (
-            slow_gemm,
-            mfu_collapse,
-            collapse_at_load,
-            fp8_long_context,
-            smaller_tp,
-            allreduce_cliff,
-            slow_triton,
-            bubble_mystery,
-        ),
-        start=1,
-    )
-)
+EXHIBITS: tuple[Callable[[Rng], Exhibits], ...] = (
+    slow_gemm, mfu_collapse, collapse_at_load, fp8_long_context, smaller_tp, allreduce_cliff, slow_triton, bubble_mystery,
+)  # fmt: skip
