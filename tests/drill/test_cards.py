@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from stallwise.drill.anki import to_anki
+from stallwise.drill.deck import to_anki
 from stallwise.drill.card_review import CardReview
 from stallwise.drill.check import KINDS, Check
 from stallwise.drill.deck import LEVELS, Card, all_cards

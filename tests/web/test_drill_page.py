@@ -51,7 +51,7 @@ def play(page: Any, url: str) -> None:
     send(page, "can I see the times of each rank")
     heard(page, "opened: nccl_inspector.jsonl")
     choose(page, "nvidia-smi")
-    heard(page, "opened: nvidia_smi_node17.csv")
+    heard(page, "nvidia_smi_node17.csv")
     assert "clocks_event_reasons" in page.locator("#paper").text_content()
     page.locator("#artifacts button", has_text="nccl_inspector.jsonl").click()
     assert "coll_exec_time_us" in page.locator("#paper").text_content()

@@ -1,10 +1,12 @@
-"""Question cards: written ones by topic, each with an exact check and the ideas that an answer in words holds."""
+"""Question cards by topic, each with an exact check and the ideas that an answer in words holds; and the deck as Anki imports it."""
 
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
+from html import escape
 from importlib.resources import files
 
 from stallwise.drill.check import Check, check_of
@@ -60,3 +62,19 @@ def asking(number: int) -> tuple[Card, ...]:
 def topics() -> tuple[str, ...]:
     """The topics of the deck."""
     return tuple(sorted({c.topic for c in all_cards()}))
+
+
+def to_anki(cards: Iterable[Card]) -> str:
+    """One note a line, with the headers that Anki reads."""
+    head = ["#separator:tab", "#html:true", "#notetype:Basic", "#deck:stallwise", "#tags column:3"]
+    rows = [
+        "\t".join(
+            (
+                escape(card.ask),
+                escape(card.answer) + (f"<br><br><i>{escape(card.corrects)}</i>" if card.corrects else ""),
+                f"stallwise::{card.topic} level::{card.level}",
+            )
+        )
+        for card in cards
+    ]
+    return "\n".join([*head, *rows]) + "\n"

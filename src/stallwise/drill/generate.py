@@ -7,8 +7,8 @@ from functools import cache
 
 from stallwise.doctor.catalogue import families
 from stallwise.drill.artifacts import background, gpu_state
+from stallwise.drill.artifacts.logs import smooth_loss
 from stallwise.drill.artifacts.rng import Rng
-from stallwise.drill.artifacts.training import smooth_loss
 from stallwise.drill.candidates import WEIGHED
 from stallwise.drill.cause_profiles import cause_profiles
 from stallwise.drill.claims.account import account_of, classic

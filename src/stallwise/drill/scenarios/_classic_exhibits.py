@@ -10,11 +10,9 @@ from typing import Any
 from stallwise.drill.artifacts import fabric, gpu_state, oom
 from stallwise.drill.artifacts.background import topology
 from stallwise.drill.artifacts.counters import raw_csv
-from stallwise.drill.artifacts.dumps import flight_recorder, scrape
-from stallwise.drill.artifacts.engine import START, lines
+from stallwise.drill.artifacts.logs import START, flight_recorder, lines, megatron, scrape, smooth_loss
 from stallwise.drill.artifacts.rank_traces import pipeline_traces
 from stallwise.drill.artifacts.rng import Rng
-from stallwise.drill.artifacts.training import megatron, smooth_loss
 from stallwise.drill.incident import Exhibit, exhibit
 from stallwise.physics.sim.pipeline import PassTimes, run_program
 from stallwise.physics.sim.schedules import schedule_named

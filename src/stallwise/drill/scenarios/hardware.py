@@ -6,8 +6,8 @@ from __future__ import annotations
 from typing import Any
 
 from stallwise.drill.artifacts import gpu_state as smi
+from stallwise.drill.artifacts.logs import megatron
 from stallwise.drill.artifacts.rng import Rng
-from stallwise.drill.artifacts.training import megatron
 from stallwise.drill.incident import exhibit
 from stallwise.drill.scenarios import Drawn, drawn, planted
 

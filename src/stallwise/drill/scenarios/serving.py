@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from stallwise.drill.artifacts.engine import START, lines
+from stallwise.drill.artifacts.logs import START, lines
 from stallwise.drill.artifacts.rng import Rng
 from stallwise.drill.incident import exhibit
 from stallwise.drill.scenarios import Drawn, drawn, planted

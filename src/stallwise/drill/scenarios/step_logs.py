@@ -3,8 +3,8 @@
 
 from __future__ import annotations
 
+from stallwise.drill.artifacts.logs import megatron
 from stallwise.drill.artifacts.rng import Rng
-from stallwise.drill.artifacts.training import megatron
 from stallwise.drill.incident import exhibit
 from stallwise.drill.scenarios import Drawn, drawn, planted
 

@@ -97,8 +97,7 @@ def progress(as_json: bool) -> None:
 @click.option("-o", "--output", type=FileToWrite(), help="File to write (default: standard output).")
 def export(anki: bool, output: str | None) -> None:
     """Your progress as JSON, or the deck for Anki."""
-    from stallwise.drill.anki import to_anki
-    from stallwise.drill.deck import all_cards
+    from stallwise.drill.deck import all_cards, to_anki
     from stallwise.drill.progress import Progress
 
     if anki:
