@@ -14,10 +14,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from stallwise.drill.deck import to_anki
 from stallwise.drill.card_review import CardReview
 from stallwise.drill.check import KINDS, Check
-from stallwise.drill.deck import LEVELS, Card, all_cards
+from stallwise.drill.deck import LEVELS, Card, all_cards, to_anki
 from stallwise.drill.progress import Progress
 from stallwise.errors import BadRequest, UnreadableInput
 from stallwise.surfaces.cli.drill import command

@@ -7,12 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from stallwise.drill.artifacts.rng import Rng
 from stallwise.drill.candidates import candidates
 from stallwise.drill.cause_profiles import cause_profiles
 from stallwise.drill.claims.generic import account
-from stallwise.drill.generate import incident
+from stallwise.drill.claims.weigh import PASS, weigh
+from stallwise.drill.generate import incident, incident_of
 from stallwise.drill.incident import CLASSICS, model_answer
 from stallwise.drill.rubric import LEVELS
+from stallwise.drill.scenarios import authors
 from tests.drill.players import play
 from tests.drill.test_claims import of
 from tests.shared_data import shared
@@ -77,6 +80,28 @@ def test_generated_incidents_know_their_own_remedy_from_their_trap(seed: int, tm
     assert play(seed, tmp_path, "knows", said).level >= 1, (incident(seed).cause, said)
     assert play(seed, tmp_path, "lured", lured).word == "fail"
     assert play(seed, tmp_path, "guesses", said, exhibits=0).word == "fail"
+
+
+def test_generated_incidents_are_told_from_each_other_in_anybody_s_words() -> None:
+    """Accounts in own words pass at their incident, and hardly ever at another one."""
+    lines = (Path(__file__).parent / "generated.tsv").read_text(encoding="utf-8").splitlines()[2:]
+    told = [tuple(line.split("\t")) for line in lines]
+    worlds = {}
+    for cause, _ in told:
+        rng = Rng(70_000)
+        worlds[cause] = account(incident_of(70_000, cause, authors()[cause][0](rng), rng))
+    passed = {
+        (mine, other): min(done.cause.level, done.fixes.level) >= PASS
+        for mine, text in told
+        for other, known in worlds.items()
+        for done in [weigh(text, known)]
+    }
+    right = sum(passed[cause, cause] for cause, _ in told)
+    wrong = [pair for pair, ok in passed.items() if ok and pair[0] != pair[1]]
+    print(
+        f"\n{right} of {len(told)} accounts pass, {len(wrong)} of {len(passed) - len(worlds)} at another incident: {wrong}"
+    )
+    assert right >= 0.9 * len(told) and len(wrong) <= 0.01 * len(passed)
 
 
 def test_the_doctor_finds_every_classic_from_the_files_alone() -> None:

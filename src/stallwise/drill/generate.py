@@ -45,18 +45,8 @@ def incident_of(seed: int, cause: str, plot: Plot, rng: Rng) -> Incident:
     rumoured = rng.pick(*(c for c in blamable if families()[c] in WEIGHED[families()[cause]] and c != "none"))
     more = _background(rng, {e.kind for e in plot.exhibits}, plot.gpu_use, cause_profiles()[rumoured].says)
     all_exhibits = (*plot.exhibits, *(e for e in more if not plot.source or e.kind in NEVER_DISAGREES))
-    return Incident(
-        seed,
-        cause,
-        families()[cause],
-        plot.setup,
-        all_exhibits,
-        plot.number,
-        plot.also,
-        source=plot.source,
-        accepted=(cause,),
-        rumoured_cause=rumoured,
-    )
+    family, number, also = families()[cause], plot.number, plot.also
+    return Incident(seed, cause, family, plot.setup, all_exhibits, number, also, "", plot.source, (cause,), rumoured)
 
 
 def _background(rng: Rng, have: set[str], gpu_use: int, rumoured: str) -> list[Exhibit]:
@@ -80,15 +70,8 @@ def _classic(number: int) -> Incident:
     started = [row["launch"]] if "launch" in row else []
     exhibits = (*EXHIBITS[number - 1](rng), *(exhibit("case", name, text, False) for name, text in started))
     more = _background(rng, {p.kind for p in exhibits}, 99, cause_profiles()[row["blamed"]].says)
-    asked = account_of(row).challenges[-1].number
+    asked, family = account_of(row).challenges[-1].number, families()[row["cause"]]
+    named, accepted = row["title"], tuple(row["accepted"])
     return Incident(
-        number,
-        row["cause"],
-        families()[row["cause"]],
-        row["setup"],
-        (*exhibits, *more),
-        asked,
-        title=row["title"],
-        accepted=tuple(row["accepted"]),
-        rumoured_cause=row["blamed"],
+        number, row["cause"], family, row["setup"], (*exhibits, *more), asked, (), named, "", accepted, row["blamed"]
     )

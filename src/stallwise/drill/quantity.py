@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from stallwise.errors import BadRequest
 from stallwise.units import Unit, example, parse, readings_of
@@ -82,48 +83,27 @@ def _scale(tail: str, unit: Unit) -> float | None:
     return None
 
 
+def _any(words: Iterable[str]) -> str:
+    return f"(?:{'|'.join(words)})"
+
+
+_ONES, _TENS = [w for w in _WORDS if 0 < _WORDS[w] < 10], [w for w in _WORDS if _WORDS[w] >= 20]
+_SMALL = rf"(?:{_any(_TENS)}(?:[ -]{_any(_ONES)})?|{_any(w for w in _WORDS if _WORDS[w] < 20)})"
+_HUNDREDS = rf"{_SMALL}(?:[ -]hundred(?:[ -](?:and[ -])?{_SMALL})?)?"
+_RUN = re.compile(
+    rf"\b{_HUNDREDS}(?:[ -]{_any(w for w in _LARGE if w != 'hundred')}(?:[ -](?:and[ -])?{_HUNDREDS})?)*"
+    rf"(?: point(?: {_any(_WORDS)})+)?(?:[ -](?:and[ -])?{_any(_PARTS)})?\b|\b{_any(_PARTS)}\b",
+    re.IGNORECASE,
+)
+
+
 def spelled(text: str) -> str:
     """Number words and decimal commas as digits: "twenty-two", "21,9", "two and a half", "a third"."""
     plain = _DECIMAL_COMMA.sub(r"\1.\2", text)
     for pattern, instead in _SHORTHAND:
         plain = pattern.sub(instead, plain)
-    found = re.findall(r"[A-Za-z]+|[^A-Za-z]+", plain)
-    out: list[str] = []
-    run: list[str] = []
-
-    def close() -> None:
-        if run:
-            out.append(f" {_worth(run):g} ")
-            run.clear()
-
-    for piece in found:
-        word = piece.lower()
-        if word in _WORDS or word in _PARTS or (word in _LARGE and run):
-            if word in _WORDS and run and "point" not in run and not _follows(run[-1], word):
-                close()  # "one two" are two numbers, "twenty two" is one
-            run.append(word)
-        elif run and piece in (" ", "-"):
-            continue
-        elif (run and word == "and" and _goes_on(found, piece, run[-1])) or (word == "point" and run):
-            run.append(word)
-        else:
-            close()
-            out.append(piece)
-    close()
-    return re.sub(r"\s+", " ", "".join(out)).strip()
-
-
-def _follows(last: str, word: str) -> bool:
-    """Whether a number word can continue a number: after tens a unit, after a hundred, a point or a digit behind it anything."""
-    if last in _WORDS:
-        return _WORDS[last] >= 20 and _WORDS[word] < 10
-    return True
-
-
-def _goes_on(found: list[str], piece: str, last: str) -> bool:
-    """ "two hundred and six", "two and half": the `and` belongs to the number; in "one and two" it does not."""
-    later = [p.lower() for p in found[found.index(piece) + 1 :] if p.strip(" -")]
-    return bool(later) and ((later[0] in _WORDS and last in _LARGE) or later[0] in _PARTS)
+    plain = _RUN.sub(lambda m: f" {_worth(re.split(r'[ -]', m[0].lower())):g} ", plain)
+    return re.sub(r"\s+", " ", plain).strip()
 
 
 def _worth(words: list[str]) -> float:

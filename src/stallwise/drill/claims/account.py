@@ -14,6 +14,14 @@ from stallwise.readers.text.groups import pattern_of, plain
 from stallwise.tables import parsed
 from stallwise.units import Unit
 
+KINDS = {
+    "mechanisms": "mechanism",
+    "wrong_fixes": "wrongfix",
+    "contrary": "contrary",
+    "boring": "boring",
+    "exotic": "exotic",
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
@@ -38,23 +46,21 @@ class Account:
     """Everything an account is weighed against."""
 
     cause: Idea
-    mechanisms: tuple[Idea, ...]
     fixes: tuple[
         tuple[int, Idea], ...
     ]  # with their rank; 1 comes first, 0 is a check that may stand before any of them
-    wrong_fixes: tuple[Idea, ...]
     traps: tuple[Idea, ...]
-    contrary: tuple[Idea, ...]  # what rules the cause out, or contradicts the setup
-    boring: tuple[Idea, ...]
-    exotic: tuple[Idea, ...]
     quantities: tuple[Quantity, ...]
     challenges: tuple[Challenge, ...]
     hints: tuple[str, ...]
-    setup: str = ""  # what everybody was given: repeating it claims nothing
+    setup: str  # what everybody was given: repeating it claims nothing
+    mechanisms: tuple[Idea, ...] = ()
+    wrong_fixes: tuple[Idea, ...] = ()
+    contrary: tuple[Idea, ...] = ()  # what rules the cause out, or contradicts the setup
+    boring: tuple[Idea, ...] = ()
+    exotic: tuple[Idea, ...] = ()
     others: tuple[Idea, ...] = ()  # causes that are offered beside it and are not accepted
-    offered: tuple[
-        str, ...
-    ] = ()  # causes of a generated incident, which has no ideas of its own and is read by their pages
+    offered: tuple[str, ...] = ()  # of a generated incident, which has no ideas of its own and is read by their pages
 
     @property
     def checks(self) -> frozenset[str]:
@@ -85,22 +91,19 @@ def account_of(row: Mapping[str, Any]) -> Account:
     """From a table; a remedy's text begins with its rank."""
     ranked = [says.split(". ", 1) for says in row["fix"]]
     fixes = zip(ranked, _ideas({"fix": {says: row["fix"][f"{n}. {says}"] for n, says in ranked}}, "fix"), strict=True)
+    ideas: dict[str, Any] = {field: _ideas(row, kind) for field, kind in KINDS.items()}
     return Account(
-        _ideas(row, "cause_idea")[0],
-        _ideas(row, "mechanism"),
-        tuple((int(rank), idea) for (rank, _), idea in fixes),
-        _ideas(row, "wrongfix"),
-        _ideas(row, "trap"),
-        _ideas(row, "contrary"),
-        _ideas(row, "boring"),
-        _ideas(row, "exotic"),
-        tuple(Quantity(says, value, Unit(unit)) for says, value, unit in row["quantities"]),
-        tuple(
+        cause=_ideas(row, "cause_idea")[0],
+        fixes=tuple((int(rank), idea) for (rank, _), idea in fixes),
+        traps=_ideas(row, "trap"),
+        quantities=tuple(Quantity(says, value, Unit(unit)) for says, value, unit in row["quantities"]),
+        challenges=tuple(
             Challenge(Decisive(c["ask"], c["value"], Unit(c["unit"]), c["within"]), c["why"], c.get("when", ""))
             for c in row["challenge"]
         ),
-        tuple(row["hints"]),
-        row["setup"],
+        hints=tuple(row["hints"]),
+        setup=row["setup"],
+        **ideas,
     )
 
 

@@ -20,31 +20,23 @@ STEM = 6  # characters that words of one meaning share
 @cache
 def account(incident: Incident) -> Account:
     """What an account of this incident is weighed against."""
-    offered = candidates(incident)
+    others = _others(incident)
     if incident.seed <= CLASSICS:
-        return replace(account_of(classic(incident.seed)), others=_others(incident))
+        return replace(account_of(classic(incident.seed)), others=others)
     known, finding = cause_profiles()[incident.cause], planted_finding(incident)
     actions = [f.action for f in (finding.fixes if finding else ()) if f.action][:FIXES]
-    settles = min(incident.deciding, key=lambda kind: artifacts()[kind].minutes)
+    settles = artifacts()[min(incident.deciding, key=lambda kind: artifacts()[kind].minutes)]
     return Account(
         cause=Idea(incident.cause, known.says, ()),
-        mechanisms=(),
         fixes=tuple((n + 1, Idea(f"fix{n}", way, ())) for n, way in enumerate(actions or [known.fix])),
-        wrong_fixes=(),
         traps=(Idea("trap0", known.trap, ()),),
-        contrary=(),
-        boring=(),
-        exotic=(),
         quantities=(Quantity(incident.number.ask, incident.number.value, incident.number.unit),),
         challenges=(Challenge(incident.number, f"It was {incident.number.shown}."),),
-        hints=(
-            f"The cheapest artifact that settles it costs {artifacts()[settles].minutes} min.",
-            f"Look at {artifacts()[settles].what}.",
-        ),
+        hints=(f"The cheapest artifact that settles it costs {settles.minutes} min.", f"Look at {settles.what}."),
         setup=incident.setup,
-        others=_others(incident),
-        offered=offered,
-    )  # fmt: skip
+        others=others,
+        offered=candidates(incident),
+    )
 
 
 def _others(incident: Incident) -> tuple[Idea, ...]:
