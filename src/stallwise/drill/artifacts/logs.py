@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from stallwise.drill.artifacts.rng import Rng
 
 EDGES_S = (0.005, 0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24)
-START = "INFO 07-01 09:59:00 [core.py:76] Initializing a V1 LLM engine (v0.15.1) with config: model='{model}', max_num_seqs={cap}\n"
+START = "INFO 07-01 09:59:00 [core.py:76] Initializing a V1 LLM engine (v0.15.1) with config: model='{model}', {more}max_num_seqs={cap}\n"
 
 
 def megatron(step: int, time_ms: float, loss: float = 2.0, grad_norm: float = 1.0, scale: float = 1.0) -> str:

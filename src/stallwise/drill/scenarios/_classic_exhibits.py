@@ -116,7 +116,8 @@ def collapse_at_load(rng: Rng) -> Exhibits:
         ms = rng.near(160.0, 0.05) if prompts else rng.near(19.0, 0.04)
         clock, tokens = (20 + i // 60, i % 60), rng.whole(7200, 8100) * prompts
         rows.append(step.format(*clock, 90_000 + i, 2 * prompts, tokens, running, running, ms, 44 + 0.09 * i))
-    log = START.format(model="meta-llama/Llama-3-70B-FP8", cap=256) + lines(
+    how = "tensor_parallel_size=8, quantization=fp8, enable_chunked_prefill=False, "
+    log = START.format(model="meta-llama/Llama-3-70B-FP8", more=how, cap=256) + lines(
         (58 + (i * 5) % 7, 60 + 2 * i % 9, 52 + 0.2 * i, rng.near(6100, 0.1), rng.near(1290, 0.05)) for i in range(24)
     )
     bench = [

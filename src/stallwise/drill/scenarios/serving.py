@@ -27,7 +27,9 @@ def _played(served: Served, value: float, **words: Any) -> Drawn:
     busy = [s for s in served.meter.samples if s[1] > 0][:MOST_LINES]
     log = lines((run, wait, 100 * kv, prompt, out) for _, run, wait, kv, prompt, out in busy)
     return drawn(
-        value, exhibit("engine-log", "engine.log", START.format(model="m", cap=served.settings.max_seqs) + log), **words
+        value,
+        exhibit("engine-log", "engine.log", START.format(model="m", more="", cap=served.settings.max_seqs) + log),
+        **words,
     )
 
 
