@@ -83,22 +83,14 @@ def mfu_collapse(rng: Rng) -> Exhibits:
     }
     hot: dict[str, Any] = {"heat": 91, "watt": 395, "clock": H100.clock_mhz * 0.46, "mask": HW_THERMAL}
     usual: dict[str, Any] = {"heat": 68, "watt": H100.watt * 0.62, "clock": H100.clock_mhz, "mask": 0x1}
-    smi = {
-        node: gpu_state.HEADER
-        + "".join(
-            gpu_state.row(rng, H100, g, **(hot if 8 * node + g == late else usual)) for _ in range(6) for g in range(8)
-        )
-        for node in (5, 17, 40)
-    }
+    rows = (gpu_state.row(rng, H100, g, **(hot if g == late % 8 else usual)) for _ in range(6) for g in range(8))
+    smi = gpu_state.HEADER + "".join(rows)
     flap = "".join(
         f"[ {at}.{rng.whole(100000, 999999)}] mlx5_core 0000:9a:00.0 ens9np0: Link {way}\n"
         for at, way in ((8123, "down"), (8125, "up"))
     )
     return _files(
-        [
-            ("rank-times", "nccl_inspector.jsonl", waits),
-            *(("gpu-state", f"nvidia_smi_node{n:02d}.csv", text) for n, text in smi.items()),
-        ],
+        [("rank-times", "nccl_inspector.jsonl", waits), ("gpu-state", "nvidia_smi_node17.csv", smi)],
         [
             ("train-log", "train.log", log),
             *(("rank-logs", f"nccl_trace_rank_{r}.json", dump) for r, dump in dumps.items()),
