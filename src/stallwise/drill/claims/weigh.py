@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -10,7 +9,7 @@ from stallwise.drill.cause_profiles import cause_profiles
 from stallwise.drill.claims.account import Account
 from stallwise.drill.claims.by_page import TRAP, explains, plan_by_page, reads_as, steps_by_page
 from stallwise.drill.claims.languages import in_english
-from stallwise.drill.claims.reader import Idea, asserted, claims_in, guesses_in, is_prose, own_words, planned
+from stallwise.drill.claims.reader import Idea, asserted, claims_in, guesses_in, idea_of, is_prose, own_words, planned
 from stallwise.drill.claims.sums import false_comparisons, false_sums
 from stallwise.drill.quantity import numbers
 from stallwise.units import Unit
@@ -22,8 +21,12 @@ ENOUGH_FIXES = 3  # fewer have no order to speak of
 FEW_FIXES = 2  # that the page of a generated incident's cause names
 MOSTLY = 0.7  # of the pairs of remedies stand in the order of their worth: one of four may be misplaced
 HEDGES = 2  # other causes affirmed before the right one: a list of everything holds it too
-_REASON = re.compile(r"\b(?:because|since|as|would|shows?|stays?)\b")
 GUESSES = 3  # "it may be this, maybe that, or perhaps the third": nothing is committed to
+
+PLAIN, UNLIKELY = (
+    idea_of("plain", "plain first", [["@plain"]]),
+    idea_of("unlikely", "others less likely", [["@unlikely"]]),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,14 +156,10 @@ def _fixes(steps: list[tuple[str, str]], account: Account) -> Mark:
 
 
 def _boring(text: str, account: Account, cause: Mark) -> Mark:
-    if account.offered:
-        plain: bool = any(c.denied for c in claims_in(text, account.others))
-        why = plain and _REASON.search(text) is not None
-    else:
-        plain, why = bool(_affirmed(text, account.boring)), bool(claims_in(text, account.exotic))
+    plain = _affirmed(text, (*account.boring, PLAIN)) or any(c.denied for c in claims_in(text, account.others))
     if not plain or not cause.level:
         return Mark(MISSING, "say which plain explanation comes first, and what you leave for later")
-    if why:
+    if claims_in(text, (*account.exotic, UNLIKELY)):
         return Mark(STRONG, "plain first, and why the others are less likely")
     return Mark(PASS, "plain first; say why the exotic ones are less likely")
 
