@@ -64,9 +64,9 @@ _SUPPOSED = re.compile(r"\b(?:if|unless|would|assum\w*|suppos\w*|were to|holds? 
 _HEADING = re.compile(r"\b(?:(?:fix(?:es)?|remed(?:y|ies)|cures?|actions?|plan|order)\b[^.:;]{0,30}|do\s?)[:=]")
 _PLAN = re.compile(
     r"\b(?:i'd|i would|i'll|i will|we'd|we should|we would|should|let's|must|need to|needs to|want to|start with|begin with)\b|"
-    r"(?:^|[.;:,]\s+|\n)\W*(?:first|firstly|then|next|second|secondly|afterwards|finally|after that|later|1[.):])(?!\w)"
+    r"(?:^|[.;:,]\s|\n)\W{0,8}(?:first|firstly|then|next|second|secondly|afterwards|finally|after that|later|1[.):])(?!\w)"
 )
-_OBJECT = re.compile(r"\s+(?:the|a|an|it|that|this|these|those|them|all|one|each|every|its|their|my|our|whoever)\b")
+_OBJECT = re.compile(r"\s{1,3}(?:the|a|an|it|that|this|these|those|them|all|one|each|every|its|their|my|our|whoever)\b")
 
 
 @dataclass(frozen=True, slots=True)
