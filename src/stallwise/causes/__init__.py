@@ -76,6 +76,7 @@ def _rule(cause: str, row: Rows) -> Rule:
         family=row["family"],
         judge=_late(module, lambda m: getattr(m, name).judge),
         needs=tuple(known[q] for q in row["needs"]),
+        instead=tuple(known[q] for q in row.get("instead", ())),
         per=row["per"],
         explains={Symptom[s.upper()]: often for s, often in row.get("explains", {}).items()},
         clues=tuple(_clue(module, place, *clue) for place, clue in enumerate(row["clues"])),

@@ -51,7 +51,8 @@ def _cause(family: str, name: str, files: set[Path]) -> dict[str, Any]:
 
 def _judged(rule: Rule, family: str, name: str, files: set[Path], function: str = "") -> dict[str, Any]:
     looked_at = _reads(family, name, function or name, files)
-    return {"needs": [q.name for q in rule.needs], "per": rule.per, "reads": looked_at.row()}
+    instead = {"instead": [q.name for q in rule.instead]} if rule.instead else {}
+    return {"needs": [q.name for q in rule.needs], "per": rule.per, "reads": looked_at.row(), **instead}
 
 
 def _rule(module: ModuleType, name: str) -> Rule:

@@ -22,6 +22,7 @@ class Spent(NamedTuple):
     held_s: float = 0.0
     calls: float = 0.0
     line: int = 0  # of the file, from one; 0 where it has none
+    moves: bool = False  # on the device: a copy or a fill, no kernel
 
 
 def profile_table(
@@ -35,12 +36,14 @@ def profile_table(
     limit: str = "",
     lacks: str = "",
     unit: str = "",
+    launches: float = 0.0,
     scope: Scope = WHOLE,
 ) -> Table:
     """`of` says what the rows are (functions, operators, CUDA calls); `host_s` and `device_s` are the sums over all of them.
 
     `doing` is seconds by kind of work, what each calls included. `limit` says what such a file does not hold; `lacks`
-    is the kind of it: kernels, device, workers. `unit` is "samples" where times are counts of them.
+    is the kind of it: kernels, device, workers. `unit` is "samples" where times are counts of them. `launches` counts what the
+    host issued to the device.
     """
     by_name = _by_name(rows)
     kept = sorted(by_name, key=lambda r: (-max(r.own_s, r.device_s), r.name))[:MOST_ROWS]
@@ -56,6 +59,7 @@ def profile_table(
         "limit": limit,
         "lacks": lacks,
         "unit": unit,
+        "launches": launches,
     }
     return Table(KIND, columns, source, scope, meta | {"left_out": len(by_name) - len(kept)})
 

@@ -19,6 +19,18 @@ def kind_of(name: str) -> str:
     return next((str(kinds[key]["says"]) for key in kinds if _P[key].search(name)), "")
 
 
+LAUNCHES, MOVES = "launching kernels", "moving data to or from the device"
+
+
+def launches_in(rows: Iterable[Spent]) -> float:
+    """Kernels that the host issued: its launching calls, else the kernels that ran."""
+    issued = ran = 0.0
+    for row in rows:
+        issued += row.calls if row.own_s > 0 and kind_of(row.name) == LAUNCHES else 0.0
+        ran += row.calls if row.device_s > 0 and not row.own_s and not row.moves else 0.0
+    return issued or ran
+
+
 def seconds_by_kind(rows: Iterable[Spent]) -> dict[str, float]:
     """What they call included: of functions that call each other the outer one holds the others' time, so the longest name counts.
 

@@ -21,7 +21,7 @@ from stallwise.evidence.profile import UNKNOWN, Spent, profile_table
 from stallwise.readers._cells import count_of
 from stallwise.readers._patterns import entries, patterns
 from stallwise.readers._printed_profiles import OF, PrintedProfile, printed_profiles, tree_rows
-from stallwise.readers._profile_kinds import seconds_by_kind
+from stallwise.readers._profile_kinds import MOVES, kind_of, launches_in, seconds_by_kind
 from stallwise.units import Unit, parse
 
 FORMAT = "host profile"
@@ -35,8 +35,8 @@ KINDS = {
 SIDE_WORK = {"evaluation": stages.EVALUATION, "save": stages.CHECKPOINT, "garbage": stages.COLLECTION}
 WRITTEN = 65536  # bytes in which its titles stand
 MOST = 0.5  # of the synchronising time, which its caller holds; of all functions' own time
-IMPORTS, MOVES = "imports", "moving data to or from the device"  # kinds of patterns/profile_kinds.toml
-DECIDES = 0.25  # of the host's time on the device: below, the device waits and no kernel is what holds the run up
+IMPORTS = "imports"  # a kind of patterns/profile_kinds.toml
+DECIDES = 0.5  # of the host's time on the device: below, the device waits even if the profiler doubled the host's time
 SHOWS = 0.1  # of the whole: less is not why somebody looks
 
 
@@ -97,9 +97,12 @@ def _categories(profiles: list[PrintedProfile], file: str) -> Iterator[Item]:
         kernels = {(row.name, row.line) for row in p.kernels}
         of_kernels = bool(kernels)  # an operator's device time is that of its kernels, which have rows of their own
         rows = [r if not of_kernels or (r.name, r.line) in kernels else r._replace(device_s=0.0) for r in p.rows]
+        rows = [r._replace(moves=r.device_s > 0 and kind_of(r.name) == MOVES) for r in rows]
         doing = seconds_by_kind(rows)
         source = Source(file, f"line {p.line}")
-        yield profile_table(rows, source, of=OF[p.kind], host_s=p.host_s, device_s=p.device_s or UNKNOWN, doing=doing)
+        yield profile_table(
+            rows, source, of=OF[p.kind], host_s=p.host_s, device_s=p.device_s or UNKNOWN, doing=doing, launches=launches_in(rows)
+        )  # fmt: skip
         yield from _start(p, doing, file)
         if not p.closed:
             yield Note(

@@ -17,7 +17,7 @@ from stallwise.evidence.profile import UNKNOWN, Spent, profile_table
 from stallwise.evidence.reading import Cell, Rows
 from stallwise.readers._cells import count_of, number_of, seconds_in
 from stallwise.readers._patterns import patterns
-from stallwise.readers._profile_kinds import seconds_by_kind
+from stallwise.readers._profile_kinds import launches_in, seconds_by_kind
 from stallwise.readers.records.plain_rows import plain_words
 from stallwise.readers.shapes.aligned import spaced
 from stallwise.readers.shapes.delimited import table_in
@@ -73,14 +73,15 @@ def _category(tables: list[Summary], kernels: list[tuple[SummaryRow, ...]], file
     """All that was summed, as one profile: the host's CUDA calls, kernels, and operations on memory (once, by time)."""
     calls = next((t.rows for t in tables if t.counted == CALLS and any(_P["cuda"].match(r.name) for r in t.rows)), ())
     copies = next((t.rows for t in tables if t.rows and all(_P["copy"].match(row.name) for row in t.rows)), ())
-    device = [*(kernels[0] if kernels else ()), *copies]
+    ran = kernels[0] if kernels else ()
     host = [Spent(_plain(r.name), r.total_s, 0.0, r.total_s, r.count, r.line) for r in calls]
-    rows = [*host, *(Spent(r.name, 0.0, r.total_s, 0.0, r.count, r.line) for r in device)]
+    device = [Spent(r.name, 0.0, r.total_s, 0.0, r.count, r.line, r in copies) for r in (*ran, *copies)]
+    rows = [*host, *device]
     if rows:
         yield profile_table(
             rows, Source(file), of="CUDA calls" if calls else "kernels and copies" if copies else "kernels",
-            host_s=sum(r.total_s for r in calls) or UNKNOWN, device_s=sum(r.total_s for r in device) or UNKNOWN,
-            doing=seconds_by_kind(host),
+            host_s=sum(r.total_s for r in calls) or UNKNOWN, device_s=sum(r.device_s for r in device) or UNKNOWN,
+            doing=seconds_by_kind(host), launches=launches_in(rows),
         )  # fmt: skip
 
 

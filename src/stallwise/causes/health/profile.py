@@ -6,6 +6,8 @@ device's. Only a list of kernels that move their bytes at one rate is in line by
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from stallwise.doctor.findings.finding import Reason
 from stallwise.doctor.findings.proof import Proof
 from stallwise.doctor.findings.step_facts import percent
@@ -14,9 +16,15 @@ from stallwise.evidence.capture import NCU, TORCH_TRACE, Capture
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Source, Table
 from stallwise.evidence.profile import KIND
+from stallwise.late import np
 from stallwise.units import Unit, show
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
 MOST_NAMED = 4
+NEARLY_ALL = 0.9
+OFTEN = 2  # calls: below, how often says nothing
 MOST_TABLES = 4
 A_MEMORY_BYTE_PER_S = (
     3e11  # the slowest memory of a card on which people profile Triton; below, sizes are too small to tell
@@ -90,7 +98,12 @@ def category_of(table: Table) -> str:
     if device > 0:
         if not host > 0:
             parts.append(f"{long_seconds(device)} of the device in {table.meta['of']}")
-        parts.append(f"on the device {_top(table, 'device_s', device)}")
+        moved = table.columns["moves"] > 0
+        copied = float(table.columns["device_s"][moved].sum())
+        of = f"kernels {long_seconds(device - copied)}" if copied else "on the device"
+        parts.append(f"{of}: {_top(table, 'device_s', device - copied, ~moved)}")
+        if copied:
+            parts.append(f"copies {long_seconds(copied)}: {_top(table, 'device_s', copied, moved)}")
     whole = host if host > 0 else device
     kinds = [
         f"{kind} {long_seconds(s)} ({percent(s / whole)})"
@@ -99,23 +112,41 @@ def category_of(table: Table) -> str:
     ]
     if kinds:
         parts.append(f"with what they call: {', '.join(kinds[:MOST_NAMED])}")
+    parts.append(_holding(table, whole))
     if size := table.meta.get("moved_bytes"):
         rate, best = size / device, table.meta["best_rate"]
         parts.append(
             f"{show(size, Unit.BYTE)} moved at {rate / 1e9:,.0f} GB/s, {percent(rate / best)} of the fastest kernel's rate"
         )
-    return "; ".join(part for part in parts if not part.endswith(" "))
+    return "; ".join(part for part in parts if part and not part.endswith(" "))
 
 
-def _top(table: Table, column: str, whole: float) -> str:
-    order = sorted(range(len(table)), key=lambda at: -table.columns[column][at])
-    rows = [(short_name(str(table.columns["name"][at])), float(table.columns[column][at])) for at in order]
-    counted = table.meta["unit"] == "samples"
-    named = [
-        f"{name} {percent(s / whole)}" if counted else f"{name} {long_seconds(s)} ({percent(s / whole)})"
-        for name, s in rows[:MOST_NAMED]
-        if s > 0
+def _holding(table: Table, whole: float) -> str:
+    """Functions that hold time by what they call; the outermost, which hold nearly all, tell nothing."""
+    own, held = table.columns["own_s"], table.columns["held_s"]
+    inner = (held < NEARLY_ALL * whole) & (held > 2 * own) & (held >= SHOWN * whole)
+    order = np.argsort(-held, kind="stable")
+    names = [
+        f"{short_name(str(table.columns['name'][i]))} {long_seconds(float(held[i]))}"
+        for i in order.tolist()
+        if inner[i]
     ]
+    return f"holding others: {', '.join(names[:MOST_NAMED])}" if names and table.meta["unit"] != "samples" else ""
+
+
+def _top(table: Table, column: str, whole: float, among: NDArray[np.bool_] | None = None) -> str:
+    """The longest of these rows, each with its part of the whole and how often it came."""
+    c = table.columns
+    order = np.argsort(-c[column], kind="stable")
+    order = order[(c[column] > 0)[order] & (True if among is None else among[order])][:MOST_NAMED]
+    counted = table.meta["unit"] == "samples"
+    named = []
+    for at in order.tolist():
+        spent, calls = float(c[column][at]), float(c["calls"][at])
+        times = f", {calls:,.0f}x" if calls >= OFTEN else ""
+        size = "" if counted else f"{long_seconds(spent)} "
+        share = f"{spent / whole:.1%}" if whole > 0 else ""
+        named.append(f"{short_name(str(c['name'][at]))} {size}" + (f"{share}" if counted else f"({share}{times})"))
     return ", ".join(named)
 
 

@@ -28,10 +28,12 @@ from stallwise.doctor.findings.rule import rule
 from stallwise.doctor.findings.step_facts import NOTICEABLE, StepFacts, ms
 from stallwise.evidence.capture import COMPILE_LOG
 from stallwise.evidence.catalog import change
+from stallwise.evidence.catalog import recording as r
 from stallwise.evidence.catalog import run as logged
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Category
+from stallwise.evidence.profile import KIND
 
 FIRST = 3  # steps that may be warm-up
 MOSTLY = 0.4  # of the window: what a long run does in the rest of it is not seen well enough to be judged
@@ -88,13 +90,22 @@ def cold_start(evidence: Evidence) -> Finding | None:
 def _profiled_start(facts: StepFacts) -> Finding | None:
     """Half of a profiled program's time is what every start pays: what it does afterwards is hardly in the profile."""
     share, spent = facts.number(logged.START_SHARE), facts.number(logged.START_TIME)
+    what, counted = "imports and the model's way to the device", logged.START_SHARE
+    if facts.knows(r.FIRST_CALLS) and not share >= HALF:
+        first = facts.evidence.all(r.FIRST_CALLS)[0]
+        whole = max(t.meta["host_s"] for t in facts.evidence.table(KIND))
+        spent, share = first.number, first.number / whole
+        what, counted = (
+            f"first calls, which later calls of the same operator do not pay; most of it {first.note}",
+            r.FIRST_CALLS,
+        )
     if not share >= HALF:
         return None
     return Finding(
-        headline=f"This is a start: {ms(spent)} of the profiled {ms(spent / share)} are imports and the model's way to the device.",
+        headline=f"This is a start: {ms(spent)} of the profiled {ms(spent / share)} are {what}.",
         confidence=0.75,
         gain=None,
-        because=(facts.because(f"{share:.0%} of the time is spent once, before the work begins", logged.START_SHARE),),
+        because=(facts.because(f"{share:.0%} of the time is spent once", counted),),
         fixes=(
             Fix("time several batches after a warm-up and leave the start out", worth="numbers that recur"),
             Fix("load fewer modules, and weights straight to the device", worth=f"part of {ms(spent)} a start"),

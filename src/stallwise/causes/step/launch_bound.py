@@ -19,7 +19,8 @@ between operators.
 
 ## How the gain is found
 The trace is replayed without its profiler and without the host's time for launching: what is left is the device's own
-work. The low end keeps a good part of the gap for what graphs cannot cover.
+work. The low end keeps a good part of the gap for what graphs cannot cover. A profile of sums has no order of events: it shows
+the cause, and no gain.
 """
 
 from __future__ import annotations
@@ -28,9 +29,11 @@ from stallwise.doctor.findings.clue import above, below, over
 from stallwise.doctor.findings.finding import Finding, Fix, Reason
 from stallwise.doctor.findings.rule import rule
 from stallwise.doctor.findings.step_facts import NOTICEABLE, WORTH_FIXING, StepFacts, ms, percent
+from stallwise.doctor.findings.words import long_seconds
 from stallwise.evidence.capture import CLEAN_STEP as CLEAN_CAPTURE
 from stallwise.evidence.capture import NSYS
 from stallwise.evidence.catalog import gains, run
+from stallwise.evidence.catalog import recording as r
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Category
@@ -38,13 +41,19 @@ from stallwise.evidence.ledger import Category
 # Of the step. With less, and no clean step to say so, the doubt in the profiler's cost is as large as the gap.
 BOUND_SHARE = 0.15
 SLOW_DISPATCH = 0.15  # of the step: dispatch costs a microsecond a kernel, a few percent in healthy steps
+PROFILED = 0.5  # of the host's time on the device: below, the device waits even if the profiler doubled the host's time
+MOSTLY = 0.7  # of the host's time in operators and launches
+DISPATCH_S = 1e-4  # of the host a launch: an eager operator takes 5 to 20 us, under a profiler and with Python around it up to 50
+SUMMED = 0.8  # sums do not show the order of things
 COVERED = 0.67  # of the gap goes when launches are batched: graphs leave their own launch and what cannot be captured
 
 
-@rule(s.LAUNCH_WAIT, s.STEP_TIME)
+@rule(s.LAUNCH_WAIT, s.STEP_TIME, instead=(r.ISSUED,))
 def launch_bound(evidence: Evidence) -> Finding | None:
-    """Looks for idle time while the host is launching, the profiler's cost taken off."""
+    """Looks for idle time while the host is launching, the profiler's cost taken off; without steps at the sums of a profile."""
     facts = StepFacts(evidence)
+    if not facts.knows(s.LAUNCH_WAIT):
+        return _by_sums(facts)
     if facts.captured:
         return None
     gap = facts.seconds(s.LAUNCH_WAIT)
@@ -103,6 +112,43 @@ def launch_bound(evidence: Evidence) -> Finding | None:
         next=() if known_clean else (CLEAN_CAPTURE,),
         summary=f"The device works {percent(facts.share(facts.seconds(s.BUSY_TIME)))} of the time; the rest it waits for the next launch.",
         optional=facts.share(gap) < (WORTH_FIXING if known_clean else BOUND_SHARE),
+    )
+
+
+def _by_sums(facts: StepFacts) -> Finding | None:
+    """Operators keep the host busy for more than twice as long as their kernels the device, and it does little else."""
+    host, device, issued = (facts.number(q) for q in (r.HOST_SUM, r.DEVICE_SUM, r.ISSUED))
+    issuing = host - facts.number(r.NOT_ISSUING)
+    if not issued > 0 or device > PROFILED * host or issuing < MOSTLY * host or issuing > DISPATCH_S * issued:
+        return None
+    return Finding(
+        headline=f"The host cannot launch fast enough: it works {long_seconds(host)} for {long_seconds(device)} of the GPU.",
+        confidence=SUMMED,
+        because=(
+            facts.because(
+                f"{issued:,.0f} launches: {ms(issuing / issued)} of the host for each, {ms(device / issued)} of the device",
+                r.ISSUED,
+            ),
+            facts.because(
+                f"the device works at most {percent(device / host)} of the host's time, and "
+                f"{percent(issuing / host)} of that time goes into operators and launches, not into waiting, copies or loading",
+                r.HOST_SUM,
+                r.DEVICE_SUM,
+            ),
+        ),
+        fixes=(
+            Fix(
+                'torch.compile(model, mode="reduce-overhead") (CUDA graphs)',
+                cost="compile time",
+                risk="recompiles if shapes change",
+            ),
+            Fix("a larger batch: the same launches carry more work", cost="memory"),
+        ),
+        avoid="Do not tune kernels: the device is waiting for the host.",
+        next=(CLEAN_CAPTURE,),
+        summary=f"The profiler makes the host up to twice as slow; even then the GPU would idle {percent(1 - device / host / PROFILED)} of the time."
+        if device < 0.9 * PROFILED * host
+        else "",
     )
 
 

@@ -46,6 +46,7 @@ class Rule:
     owner: str = ""  # who can mend it
     seen: str = ""  # what a person sees of it
     thresholds: tuple[Mapping[str, Any], ...] = ()  # single numbers that name the cause by themselves
+    instead: tuple[Quantity, ...] = ()  # any of these does in the place of all that it needs
     preview: bool = False  # no case on record yet: proved, not recognised, not asked about and not drilled
 
     @property
@@ -72,7 +73,7 @@ class Rule:
 
     def _judge(self, evidence: Evidence, scope: Scope | None) -> list[Finding | Unknown]:
         missing = [q for q in self.needs if not evidence.all(q)]
-        if missing:
+        if missing and not any(evidence.all(q) for q in self.instead):
             captures = tuple(dict.fromkeys(q.from_ for q in missing if q.from_))
             return [Unknown(self.cause, tuple(q.name for q in missing), captures)] if scope is None else []
         if self.reads is not None and not self.reads.present(evidence):
@@ -82,10 +83,12 @@ class Rule:
         return [replace(f, cause=self.cause, family=self.family, scope=scope or f.scope) for f in found]
 
 
-def rule(*needs: Quantity, per: str | None = None) -> Callable[[Judge], Rule]:
+def rule(*needs: Quantity, per: str | None = None, instead: tuple[Quantity, ...] = ()) -> Callable[[Judge], Rule]:
     """Turns a judging function into a Rule; what is data about it stands in the file beside."""
 
     def bind(judge: Judge) -> Rule:
-        return Rule(judge.__name__.replace("_", "-"), judge.__module__.split(".")[-2], judge, needs, per)
+        return Rule(
+            judge.__name__.replace("_", "-"), judge.__module__.split(".")[-2], judge, needs, per, instead=instead
+        )
 
     return bind

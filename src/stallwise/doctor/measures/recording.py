@@ -74,7 +74,7 @@ def _copies(index: StepIndex) -> dict[Quantity, float]:
     return found
 
 
-def _of_host(timeline: Timeline) -> Iterator[Table]:
+def _of_host(timeline: Timeline) -> Iterator[Table | Fact]:
     """Seconds by name without what each calls, on every thread."""
     rows = timeline.rows(*HOST_KINDS)
     if not len(rows):  # of no kind that is known: a foreign program's own spans
@@ -98,6 +98,21 @@ def _of_host(timeline: Timeline) -> Iterator[Table]:
         spent, timeline.source, of=_what(timeline, rows, lanes), host_s=max(span_s, spent_s) if lanes == 1 else spent_s,
         doing=_outermost(timeline, tree, held), limit=_limit(timeline, span_s), lacks="device", scope=timeline.scope,
     )  # fmt: skip
+    yield from _first_calls(timeline, tree, own)
+
+
+def _first_calls(timeline: Timeline, tree: OperatorTree, own: NDArray[np.float64]) -> Iterator[Fact]:
+    """What the first call of each name takes over the usual later one, and the name where that is most."""
+    code = timeline.name[tree.row]
+    order = np.lexsort((timeline.start_s[tree.row], code))
+    names, first, counts = np.unique(code[order], return_index=True, return_counts=True)
+    excess = {
+        int(name): float(own[order[at]] - np.median(own[order[at + 1 : at + count]]))
+        for name, at, count in zip(names, first, counts, strict=True) if count > 1
+    }  # fmt: skip
+    if (total := sum(max(e, 0.0) for e in excess.values())) > 0:
+        most = max(excess, key=lambda name: excess[name])
+        yield Fact(r.FIRST_CALLS, total, timeline.source, timeline.scope, note=timeline.names[most])
 
 
 def _limit(timeline: Timeline, span_s: float) -> str:

@@ -13,3 +13,8 @@ COPY_BYTES: Quantity
 UPLOAD_TIME: Quantity
 UPLOAD_BYTES: Quantity
 UNKNOWN_CARD: Quantity
+HOST_SUM: Quantity
+DEVICE_SUM: Quantity
+ISSUED: Quantity
+NOT_ISSUING: Quantity
+FIRST_CALLS: Quantity
