@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 MIB, MHZ = float(1 << 20), 1e6
 IDLE_BIT = 0x1
+UNSTEADY = 1.25  # highest over middle value: below, one number says it
 # nvml.h, nvmlClocksEventReason*; what an application or a display asked for holds no card back against its will.
 REASONS = (
     (0x4, "SW power cap"),
@@ -59,6 +60,10 @@ class Card:
         """Its median; NaN where the column is not there."""
         values = self.known(column)
         return float(np.median(values)) if len(values) else float("nan")
+
+    def mean(self, column: str) -> float:
+        """Its mean; NaN where the column is not there."""
+        return float(self.known(column).mean()) if len(self.known(column)) else float("nan")
 
     def most(self, column: str) -> float:
         """Its highest value; NaN where the column is not there."""
@@ -110,8 +115,9 @@ def _card(scope: Scope, name: str, tables: Sequence[Table]) -> Card:
 def described(cards: Sequence[Card]) -> str:
     """The numbers of these cards, as ranges where they differ; what nobody sampled is left out."""
     parts = [
-        spread(cards, lambda c: 100 * c.typical("utilisation_share"), "% busy"),
-        _of(cards, "power_w", "power_limit_w", "W", 1.0),
+        spread(cards, lambda c: 100 * c.typical("utilisation_share"), "% busy")
+        + _over_time(cards, "utilisation_share", 100, "%"),
+        _of(cards, "power_w", "power_limit_w", "W", 1.0) + _over_time(cards, "power_w", 1, " W"),
         spread(cards, lambda c: c.most("temperature_c"), " C"),
         _of(cards, "clock_sm_hz", "clock_sm_max_hz", "MHz", MHZ),
         _memory(cards),
@@ -142,6 +148,14 @@ def _of(cards: Sequence[Card], column: str, limit: str, unit: str, scale: float)
     have = spread(cards, lambda c: c.typical(column) / scale, f" {unit}")
     most = spread(cards, lambda c: c.most(limit) / scale, f" {unit}")
     return f"{have} of {most}" if have and most else have
+
+
+def _over_time(cards: Sequence[Card], column: str, scale: float, unit: str) -> str:
+    """Of recordings whose middle value says little: the mean and the highest."""
+    mean = spread(cards, lambda c: scale * c.mean(column), "")
+    most = spread(cards, lambda c: scale * c.most(column), "")
+    far = [c for c in cards if c.samples > 1 and c.most(column) > UNSTEADY * max(c.typical(column), 1 / scale)]
+    return f" ({mean}{unit} in the mean, at most {most}{unit})" if far else ""
 
 
 def _memory(cards: Sequence[Card]) -> str:

@@ -70,7 +70,9 @@ def hardware_state(evidence: Evidence) -> Proof | None:
         confidence=0.9,
         lacks=lacks,
         objects=bool(wrong),
-        next=tuple(_of_maker(c, evidence) for c in wanted or ((NVIDIA_SMI,) if tail or not _at_work(cards) else ())),
+        next=tuple(
+            _of_maker(c, cards, evidence) for c in wanted or ((NVIDIA_SMI,) if tail or not _at_work(cards) else ())
+        ),
         covers_run=False,
     )
 
@@ -212,9 +214,10 @@ def _slow(evidence: Evidence, card: Card) -> bool:
     return clock == clock and most == most and clock < KEPT_CLOCK * most and not capped
 
 
-def _of_maker(capture: Capture, evidence: Evidence) -> Capture:
+def _of_maker(capture: Capture, cards: Sequence[Card], evidence: Evidence) -> Capture:
     """The same with the tool that this machine has."""
-    return ROCM_SMI if capture is NVIDIA_SMI and "rocm-smi" in evidence.formats else capture
+    amd = "rocm-smi" in evidence.formats or any(c.name.startswith(("AMD", "Instinct", "Radeon")) for c in cards)
+    return ROCM_SMI if capture is NVIDIA_SMI and amd else capture
 
 
 def _at_work(cards: Sequence[Card]) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import csv
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
@@ -16,6 +17,7 @@ MIN_ROWS = 1
 SAME_WIDTH = 0.8  # share of the lines that must have the header's number of cells
 LONGEST_HEADER = 4000
 LOOKED_AT = 60  # lines that decide
+LEAST_FILLED, MOST_EMPTY = 3, 2  # columns
 Row = TypeVar("Row")
 _CLOCK = re.compile(r"\d\d:\d\d:\d\d\b")
 _COMMA = re.compile(r"(?<=\d),(\d{1,20})(?![\d,])")
@@ -47,12 +49,23 @@ def _fits(lines: list[str], sign: str) -> bool:
     rows = list(whole_rows(csv.reader(lines, delimiter=sign, skipinitialspace=True)))
     if sum(any(_opens(c) for c in row) for row in rows) > (1 - SAME_WIDTH) * len(rows):
         return False  # a sign inside brackets parts no cells
-    widths = [len(row) for row in rows]
-    header = cells_in(lines[0], sign)
+    # A row of one value is where a sample ends, or a mark.
+    widths = [
+        len(row) for at, row in enumerate(rows) if at == 0 or sum(not cell.isspace() and cell != "" for cell in row) > 1
+    ]
+    if len(widths) < 1 + MIN_ROWS:
+        return False
+    header = cells_in(lines[0], sign)[: _width(widths)]
     plain = [c.partition("{")[0] for c in header]  # a metric's labels are no part of its name
     words = [c for c in plain if c.strip() and not isinstance(cell_of(c), float)]
     named = len(words) >= max(2, 0.6 * len(header)) and not any(len(c) > 80 or ": " in c or "=" in c for c in words)
     return named and len(header) >= 2 and sum(w == len(header) for w in widths[1:]) >= SAME_WIDTH * (len(widths) - 1)
+
+
+def _width(widths: Sequence[int]) -> int:
+    """Of the rows: the header may name columns behind them that nobody filled."""
+    usual = Counter(widths[1:]).most_common(1)[0][0]
+    return usual if usual >= LEAST_FILLED and 0 < widths[0] - usual <= MOST_EMPTY else widths[0]
 
 
 def _opens(cell: str) -> bool:
@@ -86,6 +99,7 @@ def table_in(text: str) -> Rows | None:
     lines = (text if sign == "," else _with_points(text)).lstrip("\ufeff").splitlines()
     filled = [n for n, x in enumerate(lines) if x and x[0] != "#" and not x.isspace()]
     columns = _titles(lines[filled[0]], sign)
+    columns = columns[: _width([len(cells_in(lines[n], sign)) for n in filled[:LOOKED_AT]])]
     cut = _by_signs if '"' not in text and len(max(lines, key=len)) < csv.field_size_limit() else _by_quotes
     fitting, cells = cut([lines[n] for n in filled], sign, columns)
     return rows_in(columns, [cells_of(c) for c in cells], [filled[at] + 1 for at in fitting]) if fitting else None

@@ -22,10 +22,13 @@ def understood_steps(shape: Printed | Rows | Reading, file: str, *, with_cards: 
     if isinstance(shape, Printed):
         yield from named(shape)
     elif isinstance(shape, Rows):
+        of_cards = list(cards(shape, file)) if with_cards else []
+        yield from of_cards
+        if len({table.scope for table in of_cards}) > 1:
+            return  # rows of several cards are no course
         found = list(table_series(shape, file))
         yield from found
         yield from _settings(shape, file) if found else ()
-        yield from cards(shape, file) if with_cards else ()
     else:
         yield from _setting(shape.path, shape.value, file)
 
