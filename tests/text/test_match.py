@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from stallwise.doctor.findings.program_end import ending_of
 from stallwise.doctor.measures import driver_errors
 from stallwise.doctor.measures.first_failure import from_evidence
 from stallwise.doctor.messages import messages_in
@@ -93,11 +94,10 @@ def test_the_earliest_specific_error_wins_over_the_launchers_exit_code() -> None
     assert fact.scope.rank == 2
 
 
-def test_an_error_that_ends_a_log_is_among_its_last_words() -> None:
-    evidence = said("step 1\nstep 2\nFileNotFoundError: [Errno 2] No such file or directory: 'x.bin'\n")
-    assert any("x.bin" in e.text for e in evidence.last_words())
-    long = "ValueError: early\n" + "step\n" * 100
-    assert not said(long).last_words()
+def test_an_error_that_ends_a_log_is_its_ending() -> None:
+    ending = ending_of(said("step 1\nstep 2\nFileNotFoundError: [Errno 2] No such file or directory: 'x.bin'\n"))
+    assert ending is not None and "x.bin" in ending.text
+    assert ending_of(said("ValueError: early\n" + "step\n" * 100)) is None
 
 
 def test_a_signature_is_added_by_a_file_alone() -> None:

@@ -10,7 +10,8 @@ from stallwise.doctor.asking import captures_of, completing, separating
 from stallwise.doctor.fell_short import fell_short
 from stallwise.doctor.findings.diagnosis import SOMETHING_ELSE, Hypothesis, NextStep, State
 from stallwise.doctor.findings.finding import EVEN_ODDS, Finding, Reason
-from stallwise.doctor.findings.program_end import ended_in, own_error, says_all
+from stallwise.doctor.findings.program_end import ending_of, own_error, says_all
+from stallwise.doctor.findings.proof import PROGRAM_END
 from stallwise.doctor.findings.rule import Rule
 from stallwise.doctor.prove import Proved
 from stallwise.doctor.recognise import Ranking, reads_healthy, recognise
@@ -112,6 +113,8 @@ def _asks(
         part = not any(p.whole for p in verdict.proofs)  # only the files' own subjects are shown to be well
         return completing([p for p in verdict.proofs if not p.lacks], ()) if part else ()
     asks = captures_of(proved.findings, proved.unknown, evidence)
+    if findings and findings[0].last_resort and findings[0].is_verdict and not findings[0].recognised:
+        return asks  # how it ended is known: what separates slow runs is not asked for
     if (
         separate
     ):  # little is measured: what separates the causes tells most, but a fault itself says what shows more of it
@@ -121,6 +124,8 @@ def _asks(
         asks = (*own, *(step for step in separating_steps if step.capture not in known)) or asks
     if verdict.state is not State.UNCLEAR:
         return asks
+    if ends := [p for p in verdict.proofs if p.of == PROGRAM_END]:
+        return completing(ends, ())
     asks = completing([p for p in verdict.proofs if p.lacks and not p.covers_run], ()) + asks
     asks = tuple({step.capture: step for step in reversed(asks)}.values())[::-1]
     lacking = [p for p in verdict.proofs if p.lacks]
@@ -130,7 +135,7 @@ def _asks(
 
 def _worded(evidence: Evidence, proved: Proved, complaints: Sequence[Complaint]) -> bool:
     """Whether anything but measured values is there: without a word, a message or a prover's doubt nothing can be recognised."""
-    ended = own_error(ended_in(evidence)) or says_all(evidence)
+    ended = own_error(ending_of(evidence)) or says_all(evidence)
     if ended and not proved.findings and not any(c.by_person for c in complaints):
         return False  # the program says itself what ended it, and words around it are its source code
     logs = {t.source.file for t in evidence.table("kernel.log")}

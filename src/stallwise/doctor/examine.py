@@ -16,7 +16,7 @@ from stallwise.doctor.contradictions import contradictions
 from stallwise.doctor.find import Paths, listed
 from stallwise.doctor.findings.diagnosis import SOMETHING_ELSE, Diagnosis, State
 from stallwise.doctor.findings.finding import VERDICT_FROM, Finding, Unknown
-from stallwise.doctor.findings.program_end import ended_in, own_error
+from stallwise.doctor.findings.program_end import ending_of, own_error
 from stallwise.doctor.findings.question import Question
 from stallwise.doctor.findings.rule import Rule
 from stallwise.doctor.findings.trial import trials_in
@@ -177,7 +177,7 @@ def _with_rivals(findings: tuple[Finding, ...], evidence: Evidence) -> tuple[Fin
 def _questions(evidence: Evidence, found: Answer, put: Collection[str], *, complained: bool) -> tuple[Question, ...]:
     """The one that separates most, where nothing is proved; a program that says itself why it ended is not asked about."""
     open_ = found.verdict.state is State.UNCLEAR or bool(found.in_set)
-    if not open_ or (own_error(ended_in(evidence)) and not found.chances):
+    if not open_ or (own_error(ending_of(evidence)) and not found.chances):
         return ()
     best = best_question(found.chances, evidence, presence_in(evidence), put, complained=complained)
     return (best,) if best is not None else ()

@@ -13,14 +13,12 @@ from dataclasses import dataclass
 from stallwise.causes.health import all_proofs
 from stallwise.doctor.findings.diagnosis import State
 from stallwise.doctor.findings.finding import Finding, Reason
-from stallwise.doctor.findings.program_end import ended_in, open_tracebacks, own_error, stopped
-from stallwise.doctor.findings.proof import Limit, NotUnderstood, Proof, Unexplained
+from stallwise.doctor.findings.proof import PROGRAM_END, Limit, NotUnderstood, Proof, Unexplained
 from stallwise.doctor.gather import NO_READER
 from stallwise.doctor.rank import SURE_ENOUGH
 from stallwise.doctor.stating import INPUT
 from stallwise.evidence.catalog import roofline, step
 from stallwise.evidence.error_boundary import failure_of
-from stallwise.evidence.event import Role
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Note, Source
 from stallwise.evidence.ledger import Category, Ledger
@@ -29,7 +27,6 @@ from stallwise.evidence.unread import not_understood as left_over
 UNEXPLAINED_SHARE = 0.10  # of the whole: an account this large that no finding explains forbids an all-clear
 LOUD = ("error", "fatal", "critical")  # levels that forbid an all-clear where nobody knows the message
 MOST_LINES = 8  # quoted; the rest is counted
-OWN_ERROR = "the program ended by its own error, no matter of the GPU: "
 LONGEST_NAME = 70  # letters of a kernel's name that a person reads
 # Time in these accounts is work; whether it is fast is for the proofs to show.
 WORK = (Category.COMPUTE, Category.PREFILL, Category.FIRST_TOKEN, Category.DECODE)
@@ -73,8 +70,8 @@ def judge(
         or evidence.all_series
     )
     why = _why_not(
-        proofs, unexplained, unread, complained, contradictions, nothing_read=not anything_read, last_words=_last_words(evidence),
-        lost=next((f"{place_in(n.source)}: {n.text}".removeprefix(": ") for n in evidence.notes if n.lost), ""),
+        proofs, unexplained, unread, complained, contradictions, nothing_read=not anything_read,
+        lost=next((f"{n.source.place}: {n.text}".removeprefix(": ") for n in evidence.notes if n.lost), ""),
         in_line=not unread.files and not seen and _in_line(evidence, proofs), seen=seen,
     )  # fmt: skip
     state = State.UNCLEAR if why else State.HEALTHY
@@ -105,16 +102,15 @@ def _why_not(
     contradictions: Sequence[Reason],
     *,
     nothing_read: bool,
-    last_words: str,
     lost: str,
     in_line: bool,
     seen: str,
 ) -> str:
     """What stands against an all-clear, the weightiest first; empty when nothing does."""
+    if (end := next((p for p in proofs if p.of == PROGRAM_END), None)) is not None:
+        return f"{end.says}: {end.lacks}"
     if complained:
         return "something is complained of, and nothing here decides between the causes."
-    if last_words:
-        return _ended(last_words)
     if contradictions:
         return f"the evidence contradicts itself: {contradictions[0].text}"
     if unexplained:
@@ -143,32 +139,6 @@ def _in_line(evidence: Evidence, proofs: Sequence[Proof]) -> bool:
     """Whether every file shows its own subject to be in line, by what was recorded and not by what somebody says of it."""
     shown = {s.file for p in proofs if not p.lacks for reason in p.because for s in reason.sources if not s.stated}
     return bool(shown) and all(name in shown and name not in evidence.composed for name in evidence.inputs)
-
-
-def _last_words(evidence: Evidence) -> str:
-    """A final traceback is quoted and is never health."""
-    if raised := ended_in(evidence):
-        own = OWN_ERROR if own_error(raised) and not stopped(str(raised.value)) else ""
-        return f"{own}{raised} ({place_in(raised.source)})"
-    kernel = {t.source.file for t in evidence.table("kernel.log")}  # of a machine the last line is no end
-    ends = [e for e in evidence.last_words() if e.source.file not in kernel]
-    if ends:
-        return ends[-1].text
-    explained = {e.source.file for e in evidence.events if e.role is Role.ROOT}
-    cut = [e for e in open_tracebacks(evidence.events) if e.source.file not in explained]
-    return f"{cut[-1].text.strip()} and what was raised is not in it" if cut else ""
-
-
-def _ended(last_words: str) -> str:
-    if last_words.startswith(OWN_ERROR):
-        return last_words
-    by = "the program was stopped from outside" if stopped(last_words) else "the log ends in an error"
-    return f"{by}: {last_words}"
-
-
-def place_in(source: Source) -> str:
-    """ "train.log line 12"."""
-    return f"{source.file.rsplit('/', 1)[-1]} {source.where}".strip()
 
 
 def _count(number: int, what: str) -> str:

@@ -125,10 +125,6 @@ class Evidence:
         self._placed = len(self.events)
         return self._at.get(source)
 
-    def last_words(self) -> list[Event]:
-        """Errors that end a log. A run that ends so was not healthy, whatever came before."""
-        return [e for e in self.events if e.ends_log and e.role is Role.ROOT and e.level == "error"]
-
     def series(self, quantity: Quantity) -> list[Series]:
         """Every series of this quantity."""
         return [s for s in self.all_series if s.quantity.name == quantity.name]

@@ -24,6 +24,11 @@ class Source:
     def __str__(self) -> str:
         return f"{self.file} {self.where}".strip()
 
+    @property
+    def place(self) -> str:
+        """ "train.log line 12": without its folder."""
+        return f"{self.file.rsplit('/', 1)[-1]} {self.where}".strip()
+
 
 STATED = Source("stated", stated=True)
 

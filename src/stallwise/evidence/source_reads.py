@@ -32,7 +32,6 @@ BY_METHOD = {
     **LISTS,
     "events_of": "events",
     "at": "events",
-    "last_words": "events",
     "table": "tables",
     "all_series": "all_series",
 }

@@ -18,6 +18,7 @@ OPENS = "Traceback (most recent call last)"
 FATAL = "Fatal Python error: "  # of faulthandler: its frames follow, innermost first
 LONGEST = 400  # letters of a message that are kept
 MOST = 8  # different exceptions of one log
+BELOW_UNPARSED = 8  # lines: the code, a caret, and as much of other processes
 NEAR_END = 80  # lines: a launcher's report and the rest of a message may follow what ended a program
 ENDS, REPORTS = "ends the log", "reports a child"
 ENDINGS = ("Error", "Exception", "Interrupt", "Exit", "Failure", "Timeout", "Died", "StopIteration")
@@ -47,8 +48,8 @@ class _Raised:
 
 
 def recognises(name: str, head: bytes) -> bool:
-    """A traceback with a frame."""
-    return (OPENS.encode() in head or FATAL.encode() in head) and b'File "' in head
+    """A traceback with a frame, or a file that could not be parsed."""
+    return (OPENS.encode() in head or FATAL.encode() in head or b"SyntaxError" in head) and b'File "' in head
 
 
 def read(artifact: Artifact) -> Iterator[Item]:
@@ -83,9 +84,10 @@ def _facts(one: _Raised, file: str, total: int) -> Iterator[Fact]:
 def _raised(artifact: Artifact) -> Iterator[_Raised]:
     """Walks the lines; ranks may speak in turns."""
     text, speakers = artifact.skeletons, Speakers(artifact)
-    relevant = text.where(lambda x: OPENS in x or FATAL in x or 'File "' in x or _ends(x))
+    relevant = text.where(lambda x: OPENS in x or FATAL in x or 'File "' in x or "SyntaxError" in x or _ends(x))
     open_: dict[int, _Open] = {}
     fatal: dict[int, _Raised] = {}
+    unparsed: dict[int, tuple[str, int, str, int]] = {}
     for line in map(speakers.line, text.lines_of(relevant)):
         who = -1 if line.rank is None else line.rank
         words = _P["prefix"].sub("", line.text)
@@ -103,10 +105,24 @@ def _raised(artifact: Artifact) -> Iterator[_Raised]:
             here.frames += 1
             if _mine(frame["file"]):
                 here.own = frame["file"], int(frame["line"]), frame["function"], line.number
+        elif who not in open_ and (frame := _P["unparsed"].match(words)):
+            unparsed[who] = frame["file"], int(frame["line"]), "<module>", line.number
+        elif who in unparsed and line.number - unparsed[who][3] <= BELOW_UNPARSED and (bad := _not_parsed(words)):
+            yield _Raised(bad, line.number, line.rank, unparsed.pop(who), line.number)
         elif who in open_ and open_[who].frames and (ended := _P["raised"].match(words.strip())):
             here = open_.pop(who)
             yield _Raised(ended[0][:LONGEST].strip(), line.number, line.rank, here.own, line.number)
     yield from fatal.values()
+
+
+def _not_parsed(words: str) -> str:
+    """ "SyntaxError: invalid syntax", also where two processes print it into one line; empty where the line is none."""
+    if not (found := _P["not_parsed"].search(words)):
+        return ""
+    what = words.replace(found["type"], "").strip(" :^\t")
+    half = what[: len(what) // 2]
+    what = half if half * 2 == what else what
+    return f"{found['type']}: {what}"[:LONGEST] if what else found["type"]
 
 
 def _mine(file: str) -> bool:

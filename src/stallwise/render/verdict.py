@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from stallwise.doctor.findings.diagnosis import OPEN, SOMETHING_ELSE, Diagnosis, Hypothesis, State
 from stallwise.doctor.findings.finding import PERHAPS, Finding, Gain, Reason
+from stallwise.doctor.findings.proof import PROGRAM_END, Proof
 from stallwise.doctor.findings.question import Question
 from stallwise.evidence.fact import Source
 from stallwise.evidence.ledger import Category, Ledger
@@ -60,6 +61,7 @@ def kernel_findings(diagnosis: Diagnosis) -> dict[str, list[Finding]]:
 
 
 FOUND, MOST_LIKELY, CANNOT_TELL, IN_LINE = "FOUND", "MOST LIKELY", "CANNOT TELL YET", "NOTHING OUT OF LINE"
+ENDED = "ENDED IN AN ERROR"  # where no cause covers it
 
 
 def verdict(diagnosis: Diagnosis) -> Verdict:
@@ -98,7 +100,10 @@ def tree_rows(diagnosis: Diagnosis) -> list[str]:
     """The questions that were asked first; of a cause that is only likely those that the inputs answer, for it asks its own."""
     if diagnosis.state is not State.SICK or diagnosis.ledger:  # measured, an answer needs no questions
         return []
-    proved = _voice(run_findings(diagnosis)[0], diagnosis) == FOUND
+    first = run_findings(diagnosis)[0]
+    if first.last_resort:  # the program ended: what separates slow runs is no question
+        return []
+    proved = _voice(first, diagnosis) == FOUND
     return [row for row in diagnosis.tree if proved or OPEN not in row]
 
 
@@ -111,8 +116,17 @@ def basis_text(first: Finding, diagnosis: Diagnosis) -> str:
 BASES = {"measured": "measured", "stated": "from your numbers", "event": "from a message"}
 
 
+def _leading(diagnosis: Diagnosis) -> Proof:
+    """The proof that an all-clear rests on."""
+    return max((p for p in diagnosis.proofs if not p.lacks), key=lambda p: (p.whole, p.confidence))
+
+
+def _is_headline(proof: Proof, diagnosis: Diagnosis) -> bool:
+    return diagnosis.why_unclear.startswith(proof.says) or (diagnosis.healthy and proof is _leading(diagnosis))
+
+
 def _healthy(diagnosis: Diagnosis) -> Verdict:
-    proof = max((p for p in diagnosis.proofs if not p.lacks), key=lambda p: (p.whole, p.confidence))
+    proof = _leading(diagnosis)
     why = f"What binds: {diagnosis.limit.text}." if diagnosis.limit else ""
     sure = next((h.probability for h in diagnosis.hypotheses if h.cause == "none"), proof.confidence)
     if not proof.whole:
@@ -126,6 +140,9 @@ def _unclear(diagnosis: Diagnosis) -> Verdict:
     do = f"Capture next: {ask.artifact}: {ask.command}" if ask else ""
     run = run_findings(diagnosis)
     sources = _places(run[0].because) if run else ()
+    if (end := next((p for p in diagnosis.proofs if p.of == PROGRAM_END), None)) is not None:
+        why = end.lacks[:1].upper() + end.lacks[1:]
+        return Verdict(end.says, why, do, "unclear", voice=ENDED, sources=_places(end.because), do_depth=Depth.PAGE)
     leading = leading_hypothesis(diagnosis)
     if leading is not None and _chance(diagnosis, leading) >= NAMED:
         chance = _chance(diagnosis, leading)
@@ -208,10 +225,15 @@ def proof_rows(diagnosis: Diagnosis) -> list[str]:
     for p in diagnosis.proofs:
         if diagnosis.state is State.SICK and (not p.describes or stepped):
             continue
-        rows.append(
-            f"{p.of}: {p.says}"
-            + (f" ({p.lacks.rstrip('.')})" if p.lacks and not p.describes and p.lacks != diagnosis.why_unclear else "")
-        )
+        if not _is_headline(p, diagnosis):
+            rows.append(
+                f"{p.of}: {p.says}"
+                + (
+                    f" ({p.lacks.rstrip('.')})"
+                    if p.lacks and not p.describes and p.lacks != diagnosis.why_unclear
+                    else ""
+                )
+            )
         parts = [] if p.covers_run else [r for r in p.because if r.text not in p.says]
         rows += [f"{r.text}  {places(r.sources)}".rstrip() for r in parts[:MOST_PARTS]]
     return rows

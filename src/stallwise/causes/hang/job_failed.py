@@ -96,14 +96,14 @@ def _killed_for_memory(evidence: Evidence) -> Finding | None:
 
 
 def _could_not_write(evidence: Evidence) -> Finding | None:
-    failed = evidence.all(job.FAILED_WRITE)
-    if not failed:
+    last = next(reversed(evidence.all(job.FAILED_WRITE)), None)
+    if last is None:
         return None
     return Finding(
         headline="The job could not write a file",
-        summary=str(failed[0].value)[:200],
-        confidence=NOT_WRITTEN if failed[-1].note else NOT_WRITTEN / 2,  # what ends the log ended the job
-        because=(Reason.of(str(failed[0].value), failed[0]),),
+        summary=str(last.value)[:200],
+        confidence=NOT_WRITTEN if last.note else NOT_WRITTEN / 2,  # what ends the log ended the job
+        because=(Reason.of(str(last.value), last),),
         fixes=(
             Fix(
                 "Look at the place it writes to: space (`df -h`), quota, rights, and whether the folder exists.",

@@ -2,7 +2,9 @@
 
 ## What it means
 Xid 13, 31, 32 and 43 report what a program did: an index out of bounds, a freed buffer, a kernel built for other
-shapes, sometimes a bug in a library or the driver. The program's context dies; the GPU is fine.
+shapes, sometimes a bug in a library or the driver. The program's context dies; the GPU is fine. So it is with a program that
+ends in an exception of its own code, in an argument it does not know, or in a segmentation fault beside which no driver
+reports anything.
 
 ## Why it costs
 The rank dies, and the others wait for it until their timeout.
@@ -24,6 +26,7 @@ from __future__ import annotations
 
 from stallwise.doctor.findings.clue import Clue
 from stallwise.doctor.findings.finding import Finding, Fix, Reason
+from stallwise.doctor.findings.program_end import By, Ending, kind_of, line_of_own_code, next_after, program_ended
 from stallwise.doctor.findings.rule import rule
 from stallwise.evidence.capture import Capture
 from stallwise.evidence.catalog import job
@@ -40,6 +43,7 @@ from stallwise.evidence.catalog.hardware import (
     XID_SAME_ADDRESS,
     XID_SPREAD,
 )
+from stallwise.evidence.event import Role
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact
 
@@ -47,6 +51,13 @@ CLUES = (
     Clue((XID_APPLICATION,), lambda e: True, "decisive when seen", "the driver logged a fault that programs cause"),
     Clue((ILLEGAL_ACCESS,), lambda e: True, "strong when seen", "a program reports an illegal access"),
 )
+LONGEST = 160  # letters of a quoted message
+SURE_OWN = 0.8  # an exception that names what the program did wrong; what led to it may be trouble that was not printed
+FIRST_AID = (
+    (("ModuleNotFoundError", "ImportError"), "Install the module into the environment that the job uses (which python; pip list)"),
+    (("FileNotFoundError", "NotADirectoryError", "PermissionError"), "Create, mount or correct the path that it names"),
+    (("SyntaxError", "IndentationError", "TabError"), "Correct the line that it names (python -m py_compile FILE finds all)"),
+)  # fmt: skip
 SANITIZER = Capture(
     "the kernel and line that used the bad address",
     "CUDA_LAUNCH_BLOCKING=1 compute-sanitizer python train.py",
@@ -61,7 +72,7 @@ def application_fault(evidence: Evidence) -> Finding | None:
     hardware = next((found for q in (XID_BUS, XID_MEMORY, XID_NVLINK, GPU_LOST) if (found := evidence.all(q))), [])
     hardware = hardware or [f for f in evidence.all(GPU_REMAP_FAILED) if f.number > 0]
     if not codes and (not words or hardware):
-        return None
+        return None if hardware else _own_end(evidence) or _crashed_in_kernel_log(evidence)
     because = [Reason.of(str(f.value), f) for f in codes[:3]] + [Reason.of(str(f.value), f) for f in words[:2]]
     because += [Reason.of(str(f.value), f) for f in evidence.all(XID_ORDER)]
     because += _where(evidence, codes, words)
@@ -89,6 +100,74 @@ def application_fault(evidence: Evidence) -> Finding | None:
         next=(SANITIZER,),
         explains=("rank-died-first",),
         blocking=True,
+    )
+
+
+def _own_end(evidence: Evidence) -> Finding | None:
+    """The log ends in an error of the program, and nothing else in it is out of order."""
+    ending = program_ended(evidence)
+    if ending is None:
+        return None
+    at = line_of_own_code(evidence, ending)
+    crash = ending.by is By.CRASH
+    return Finding(
+        headline=f"The program {'crashed in native code' if crash else 'ended in an error of its own'}: {ending.text[:LONGEST]}",
+        summary=f"It was reached from your code at {at.value}." if at else "",
+        confidence=SURE_OWN,
+        because=(
+            Reason(
+                f"the log ends in it, and no GPU, driver, memory or network error stands beside it: {ending.text}",
+                (ending.source,),
+            ),
+            *([Reason.of(f"your code: {at.value}", at)] if at else ()),
+        ),
+        fixes=(Fix(_first_aid(ending, at), worth="the job runs again"),),
+        avoid="Do not look for a slow or broken GPU: the program ended before that could matter.",
+        next=next_after(ending, evidence),
+        explains=("rank-died-first",),
+        blocking=True,
+        last_resort=True,
+    )
+
+
+def _first_aid(ending: Ending, at: Fact | None) -> str:
+    if ending.by is By.CRASH:
+        return "Run once with PYTHONFAULTHANDLER=1, or under gdb (run, then bt), to see where it crashed."
+    kind = kind_of(ending.text)
+    place = f" at {at.value}" if at else ""
+    for kinds, action in FIRST_AID:
+        if kind in kinds:
+            return f"{action}{place}."
+    return f"Correct what the message says{place}."
+
+
+def _crashed_in_kernel_log(evidence: Evidence) -> Finding | None:
+    """The kernel reports segmentation faults of a program, and no fault of a GPU, of memory or of a bus."""
+    logs = {t.source.file for t in evidence.table("kernel.log")}
+    crashes = [e for e in evidence.events_of("process-crashed") if e.source.file in logs]
+    others = [e for e in evidence.events if e.role is Role.ROOT and e.kind != "process-crashed"]
+    if not crashes or others:
+        return None
+    first = crashes[0]
+    who, library = first.word("program"), first.word("library")
+    times = max(len(crashes), first.times)
+    where = f"in {library}" if library else "in native code"
+    return Finding(
+        headline=f"{who or 'A program'} crashed {where}"
+        + (f", {times} times" if times > 1 else "")
+        + ": a segmentation fault of the program",
+        summary="The kernel log holds no Xid, no lost GPU, no memory error and no process killed for memory.",
+        confidence=SURE_OWN,
+        because=tuple(Reason(" ".join(e.text.split()), (e.source,)) for e in crashes[:3]),
+        fixes=(
+            Fix(
+                "Get the native stack: coredumpctl gdb, or gdb -ex run -ex bt --args PROGRAM.",
+                worth="the place of the fault",
+            ),
+        ),
+        avoid="Do not swap the GPU: its driver reports nothing.",
+        blocking=True,
+        last_resort=True,
     )
 
 

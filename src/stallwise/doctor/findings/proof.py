@@ -9,6 +9,8 @@ from stallwise.doctor.findings.finding import Fix, Reason
 from stallwise.evidence.capture import Capture
 from stallwise.evidence.evidence import Evidence
 
+PROGRAM_END = "end of the program"  # what a log that ends in an error shows first
+
 
 @dataclass(frozen=True, slots=True)
 class Limit:
