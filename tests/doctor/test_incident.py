@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 from stallwise.doctor.examine import diagnose
 from stallwise.doctor.findings.incident import Incident, Part, Row
+from stallwise.readers.shapes.stamps import Stamps
 from stallwise.render.incident import incident_rows
 from stallwise.render.json import to_dict
 from stallwise.render.text import to_text
@@ -188,3 +190,95 @@ def test_no_clock_no_timeline(tmp_path: Path) -> None:
         rank1__log="torch.AcceleratorError: CUDA error: an illegal memory access was encountered\n",
     )
     assert incident.rows == () and "no line" in incident.why_none
+
+
+FAULTS = {  # as their drivers, schedulers and controllers write them, with who has to act
+    "gpu-fell-off-bus": (XID.format(79, "GPU has fallen off the bus."), "node"),
+    "gpu-memory-errors": (XID.format(48, "An uncorrectable double bit error (DBE) has been detected"), "node"),
+    "nvlink-fault": ("nvidia-nvswitch3: SXid (PCI:0000:08:00.0): 20034, Fatal, Link 30 LTSSM Fault Up", "node"),
+    "network-congestion": ("mlx5_core 0000:17:00.0 ens1f0: Link down", "network"),
+    "input-bursty": ("nfs: server filer-1 not responding, still trying", "storage"),
+    "memory-leak": ("python3 invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0, oom_score_adj=0", "your code"),
+}
+NOISE = (
+    "pcieport 0000:98:01.0: AER: Corrected error received: 0000:98:00.0",
+    "EDAC MC1: 1 CE memory read error on CPU_SrcID#1_MC#0_Chan#1_DIMM#0 (channel:1 slot:0)",
+    "mce: [Hardware Error]: Machine check events logged",
+)
+
+
+@pytest.mark.parametrize("form", ["syslog", "iso", "zoned", "ctime"])
+@pytest.mark.parametrize("cause", FAULTS)
+def test_a_planted_fault_is_first_whatever_the_clocks(cause: str, form: str, tmp_path: Path) -> None:
+    """The machine's clock is off by a few seconds and in some zone; no order is stated that is not so."""
+    dice = random.Random(f"{cause} {form}")
+    text, owner = FAULTS[cause]
+    host, hours, skew = f"gpu-{dice.randint(10, 99)}", dice.choice([0, 2, 8, -5]), dice.uniform(-4, 4)
+    fault = START + timedelta(seconds=dice.uniform(0, 4000))
+    said = [(fault - timedelta(seconds=600 * k), NOISE[k % 3]) for k in range(7, 0, -1)]
+    said += [(fault, text), (fault + timedelta(seconds=400), "docker0: port 4(veth1) entered forwarding state")]
+
+    def line(at: datetime, message: str) -> str:
+        local = at + timedelta(hours=hours, seconds=skew)
+        zone = f"{'+' if hours >= 0 else '-'}{abs(hours):02d}00"
+        return {
+            "syslog": f"{local:%b %d %H:%M:%S} {host} kernel: {message}\n",
+            "iso": f"{local:%Y-%m-%dT%H:%M:%S} {host} kernel: {message}\n",
+            "zoned": f"{local:%Y-%m-%dT%H:%M:%S}{zone} {host} kernel: {message}\n",
+            "ctime": kernel(local, message),
+        }[form]
+
+    begun = fault - timedelta(seconds=120)
+    died = fault + timedelta(seconds=dice.uniform(3, 50))
+    log = steps(2.0, 60, "Z", begun, form="%Y-%m-%dT%H:%M:%S")
+    log += f"[{died:%Y-%m-%dT%H:%M:%S}Z] [rank7]: ncclRemoteError: A call failed possibly due to a network error or a remote process exiting prematurely.\n"
+    incident = timed(
+        tmp_path, **{f"dmesg-{host}__txt": "".join(line(at, message) for at, message in said), "train__log": log}
+    )
+    assert incident.first is not None and text[:30] in incident.first.sentence
+    assert incident.owner == owner
+    assert incident.drain == ((host,) if owner in ("node", "network") else ())
+    true = {f"line {n}": at for n, (at, _) in enumerate(said, 1)}
+    true_of_log = {f"line {n}": begun + timedelta(seconds=2 * n - 2) for n in range(1, 61)} | {"line 61": died}
+    for pair in incident.before:
+        earlier, later = ((true if "dmesg" in s.file else true_of_log)[s.where] for s in (pair.earlier, pair.later))
+        assert earlier <= later, pair
+
+
+@pytest.mark.parametrize(
+    ("head", "offset_s"),
+    [
+        ("INFO tz Asia/Shanghai; pid 1", 28800.0), ("INFO world 8, zone America/New_York (UTC-05:00)", -18000.0),
+        ("INFO [UTC] starts", 0.0), ("INFO the container's clock is UTC", 0.0), ("INFO starts", None),
+    ],
+)  # fmt: skip
+def test_a_zone_that_the_head_states_is_the_files(head: str, offset_s: float | None) -> None:
+    lines = [f"2026-11-17 02:48:32,100 {head}", "2026-11-17 02:48:33,100 step 1"]
+    stamp = Stamps(lines).own(1)
+    assert stamp is not None and stamp.offset_s == offset_s
+
+
+def test_a_script_that_prints_the_date_first_tells_the_zone_of_what_it_starts() -> None:
+    stamps = Stamps(["Tue Nov 17 01:48:30 UTC 2026", "2026-11-17 02:49:02,100 step 1"])
+    stamp = stamps.own(1)
+    assert stamp is not None and stamp.offset_s == 3600.0
+
+
+def test_a_listing_of_ages_counts_back_from_its_moment() -> None:
+    rows = ["Thu May  8 07:58:21 UTC 2025", "LAST SEEN   TYPE", "12m         Warning   OOMKilling   node/gpu-a31"]
+    stamp, listed = Stamps(rows).own(2), Stamps(rows).own(0)
+    assert stamp is not None and listed is not None
+    assert (listed.from_s - stamp.to_s, listed.from_s - stamp.from_s) == (12 * 60 - 1, 13 * 60)
+
+
+def test_faults_of_other_machines_and_of_before_a_reboot_are_separate(tmp_path: Path) -> None:
+    fault = START + timedelta(seconds=79)
+    control = f"[{fault - timedelta(seconds=40):%Y-%m-%dT%H:%M:%S}] error: Nodes cpu-9 not responding\n"
+    early = fault - timedelta(seconds=110)
+    dmesg = kernel(early, XID.format(48, "DBE")) + kernel(early, "Linux version 5.15.0-91-generic (buildd@lcy02)")
+    dmesg += kernel(fault, XID.format(79, "GPU has fallen off the bus."))
+    log = steps(2.0, 40) + "RuntimeError: CUDA error: unspecified launch failure\n"
+    incident = timed(tmp_path, **{"dmesg_gpu-9__txt": dmesg, "slurmctld__log": control, "rank0__log": log})
+    assert incident.first is not None and ": 79" in incident.first.sentence
+    assert row(incident, ": 48").part is Part.SEPARATE
+    assert row(incident, "cpu-9").part is Part.SEPARATE

@@ -12,7 +12,7 @@ from stallwise.evidence.fact import Fact
 from stallwise.evidence.line import Line
 from stallwise.evidence.unread import ErrorLine, Unread
 from stallwise.readers.shapes.lines import Peeler, line_of, node_of_file, rank_of_file
-from stallwise.readers.shapes.stamps import stamp_around
+from stallwise.readers.shapes.stamps import Stamps
 from stallwise.readers.shapes.step_lines import step_lines
 from stallwise.readers.shapes.unwrap import is_text
 from stallwise.readers.text.match import facts_fed, matcher
@@ -34,10 +34,9 @@ def messages_in(artifact: Artifact, *, written: bool = False) -> Iterator[Item]:
         lambda i: line_of(i + 1, lines[i][:4000], artifact.name, peeler, rank, node, shape=words.of[i]),
         pasted=written,
     )
-    yield from (
-        replace(e, stamp=stamp_around(lines, int(e.source.where.removeprefix("line ")) - 1)) for e in found.events
-    )
-    if not written and (steps := step_lines(artifact)) is not None:
+    stamps = Stamps(lines)
+    yield from (replace(e, stamp=stamps.around(int(e.source.where.removeprefix("line ")) - 1)) for e in found.events)
+    if not written and (steps := step_lines(artifact, stamps)) is not None:
         yield steps
     for quantity, value, event in facts_fed(found.events):
         yield Fact(

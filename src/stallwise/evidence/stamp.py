@@ -22,6 +22,7 @@ class Stamp:
     from_s: float
     to_s: float
     form: Form
-    offset_s: float | None = None  # of its zone from UTC; None where the line does not say
+    offset_s: float | None = None  # of its zone from UTC; None where neither the line nor its file says
     own: bool = True  # printed in the line itself; else between those of its neighbours
     text: str = ""  # as printed
+    quoted_s: float | None = None  # a dated time in the line's words: of another program's clock

@@ -96,9 +96,12 @@ def _look(lines: Sequence[str]) -> _Found:
             if line.strip():
                 found.state.append(at)
             continue
+        who = _who(line)
         if _P["boot"].search(line):
             found.boots.append(at)
-        who = _who(line)
+            found.kept.append(at)
+            found.kernel += [at] if who == "kernel" else []
+            continue
         if who == "kernel":
             found.kernel.append(at)
             if _P["about"].search(line):

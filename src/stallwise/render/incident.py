@@ -10,8 +10,9 @@ from typing import Any
 from stallwise.doctor.findings.incident import Clock, Incident, Part, Row
 
 MOST_ROWS = 12
-SENTENCE = 96  # characters of the headline
-MARKS = {Part.ROOT: "*", Part.CASCADE: ">"}
+SENTENCE = 96  # characters
+MOST_RANKS, MOST_CLOCKS = 6, 3
+QUIET = ("-back", "-boot", "-aborted", "-status")  # kinds that say what another row says better
 
 
 def incident_dict(incident: Incident) -> dict[str, Any]:
@@ -47,6 +48,7 @@ def _row_dict(at: int, row: Row) -> dict[str, Any]:
         "to_s": _finite(row.to_s),
         "host": row.host or None,
         "rank": row.rank,
+        "ranks": list(row.ranks),
         "gpu": row.gpu or None,
         "times": row.times,
         "caused_by": row.caused_by,
@@ -75,18 +77,22 @@ def _place(source: Any) -> str:
 
 
 def first_line(incident: Incident) -> str:
-    """The headline of an incident and what stands at its right."""
+    """When and where it began, who can mend it, and how the job went before and after."""
     first = incident.first
     if first is None:
         return ""
-    where = f" on {first.host}" if first.host and first.host not in first.sentence else ""
-    drain = f", drain {', '.join(incident.drain)}" if incident.drain else ""
-    owner = f"; owner: {incident.owner or 'unknown'}{drain}"
-    return f"{_time(first)}  {first.sentence[:SENTENCE]}{where}{owner}"
+    good = next((row for row in incident.rows if row.part is Part.GOOD), None)
+    end = next((row for row in incident.rows if row.part is Part.END), None)
+    host = f" on {first.host}" if first.host else ""
+    rank = f", rank {first.rank}" if first.rank is not None else ""
+    parts = [f"{_time(first)}{host}{rank}", f"owner: {incident.owner or 'unknown'}"]
+    parts += [f"last good step {incident.last_good_step} at {_time(good)}"] if good is not None else []
+    parts += [f"the job ended at {_time(end)}"] if end is not None else []
+    return "; ".join(parts)
 
 
 def incident_rows(incident: Incident) -> list[tuple[str, str]]:
-    """At most twelve sentences with their places: last good step, first fault, what it caused, the end."""
+    """At most twelve sentences with their places: last good step, first fault (*), what follows from it (>), the end."""
     if incident.why_none:
         return [(incident.why_none, "")]
     shown = _chosen(incident.rows)
@@ -97,28 +103,44 @@ def incident_rows(incident: Incident) -> list[tuple[str, str]]:
 
 def clock_rows(incident: Incident) -> list[str]:
     """What is known of the files' clocks, where any of it is in doubt."""
-    return [f"{PurePath(c.file).name}: {c.known_by}" for c in incident.clocks if not math.isfinite(c.doubt_s)][:3]
+    return [f"{PurePath(c.file).name}: {c.known_by}" for c in incident.clocks if not math.isfinite(c.doubt_s)][
+        :MOST_CLOCKS
+    ]
 
 
 def _chosen(rows: tuple[Row, ...]) -> list[Row]:
-    weight = {Part.GOOD: 0, Part.SLOW: 1, Part.END: 1, Part.CASCADE: 2, Part.SEPARATE: 3, Part.ROOT: 3, Part.NOTICE: 4}
-    best = sorted(rows, key=lambda r: (not r.first, weight[r.part], r.by_cause))[:MOST_ROWS]
-    return [row for row in rows if row in best]
+    """The first of each kind before repeats, what the clocks order before what they do not."""
+    kinds = [(row.kind, row.part, row.host) for row in rows]
+
+    def weight(at: int) -> tuple[bool, bool, bool, bool]:
+        row = rows[at]
+        says_most = row.first or row.part in (Part.GOOD, Part.SLOW, Part.END)
+        return not says_most, row.kind.endswith(QUIET), kinds[at] in kinds[:at], row.by_cause
+
+    best = sorted(range(len(rows)), key=weight)[:MOST_ROWS]
+    return [row for at, row in enumerate(rows) if at in best]
 
 
 def _text(row: Row) -> str:
-    mark = "*" if row.first else MARKS.get(row.part, " ") if row.part is Part.CASCADE else " "
-    times = f", {row.times} times" if row.times > 1 else ""
-    rank = f" (rank {row.rank})" if row.rank is not None and f"ank {row.rank}" not in row.sentence else ""
-    tail = ""
-    if row.caused_by is not None:
-        tail = "; caused by *" + (" (not by clock)" if row.by_cause else "")
-    elif row.part is Part.SEPARATE:
-        tail = "; separate"
+    mark = "*" if row.first else ">" if row.caused_by is not None else " "
     host = f"{row.host}: " if row.host and row.host not in row.sentence else ""
-    says = f"{host}{row.sentence.strip()}"
+    aside = "separate: " if row.part is Part.SEPARATE else ""
+    says = f"{aside}{host}{' '.join(row.sentence.split())}"
     says = says if len(says) <= SENTENCE else f"{says[: SENTENCE - 1]}\u2026"
-    return f"{mark} {_time(row)} {says}{times}{rank}{tail}".strip()
+    named = "ank " in row.sentence
+    ranks = (
+        ""
+        if named or not row.ranks
+        else f"rank{'s' * (len(row.ranks) > 1)} {', '.join(map(str, row.ranks[:MOST_RANKS]))}"
+    )
+    ranks += ", ..." if ranks and len(row.ranks) > MOST_RANKS else ""
+    more = [
+        f"{row.times} times" if row.times > 1 else "",
+        ranks,
+        "order not by clock" if row.caused_by is not None and row.by_cause else "",
+    ]
+    tail = "; ".join(part for part in more if part)
+    return f"{mark} {_time(row)} {says}{f' ({tail})' if tail else ''}".strip()
 
 
 def _time(row: Row) -> str:

@@ -45,6 +45,7 @@ class Row:
     to_s: float = float("nan")
     host: str = ""
     rank: int | None = None
+    ranks: tuple[int, ...] = ()  # of all that it stands for
     gpu: str = ""
     times: int = 1
     caused_by: int | None = None  # a row's place

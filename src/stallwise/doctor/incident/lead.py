@@ -23,7 +23,7 @@ def with_incident(diagnosis: Diagnosis) -> Diagnosis:
     first = incident.first
     if first is None or first.part is not Part.ROOT or diagnosis.state is State.HEALTHY:
         return replace(diagnosis, incident=incident)
-    aside = _unrelated(incident)
+    aside = {(r.source.file, r.source.where) for r in incident.rows if r.part is Part.SEPARATE}
     followed = {(r.source.file, r.source.where) for r in incident.rows if r.caused_by is not None}
     lead = _lead(tuple(f for f in diagnosis.findings if not _rests_on(f, aside)), first, incident)
     if lead is None:
@@ -32,21 +32,17 @@ def with_incident(diagnosis: Diagnosis) -> Diagnosis:
     own = [f for f in rest if not _rests_on(f, aside) and not _rests_on(f, followed)]
     rest = (*own, *(replace(f, confidence=min(f.confidence, ASIDE)) for f in rest if f not in own))
     owned = replace(lead, owner=incident.owner if incident.owner != NO_CAUSE else "")
-    ranked = tuple(dict.fromkeys((lead.cause, *(f.cause for f in rest), *diagnosis.ranked)))
     return replace(
         diagnosis,
         incident=replace(incident, cause=lead.cause),
         findings=(owned, *rest),
         hypotheses=table_of((owned, *rest), None),
-        ranked=ranked,
+        ranked=tuple(dict.fromkeys((lead.cause, *(f.cause for f in rest), *diagnosis.ranked))),
         state=State.SICK,
         in_set=(),
+        tree=(),  # what one asks first of a slow job
+        next=tuple(n for n in diagnosis.next if n.capture in owned.next),
     )
-
-
-def _unrelated(incident: Incident) -> set[tuple[str, str]]:
-    """Lines that are nothing of it."""
-    return {(r.source.file, r.source.where) for r in incident.rows if r.part is Part.SEPARATE}
 
 
 def _rests_on(finding: Finding, lines: set[tuple[str, str]]) -> bool:
@@ -58,10 +54,9 @@ def _rests_on(finding: Finding, lines: set[tuple[str, str]]) -> bool:
 def _lead(findings: tuple[Finding, ...], first: Row, incident: Incident) -> Finding | None:
     """The finding of the fault's cause, else one that cites its line, else one made of it."""
     fixed = (Fix(incident.action),) if incident.action else ()
-    drain = tuple(Fix(line) for line in incident.drain_lines[:1])
     by_cause = next((f for f in findings if f.cause == incident.cause), None)
     if by_cause is not None:
-        return replace(by_cause, confidence=max(by_cause.confidence, SURE), fixes=by_cause.fixes or (*drain, *fixed))
+        return replace(by_cause, confidence=max(by_cause.confidence, SURE), fixes=by_cause.fixes or fixed)
     cites = next((f for f in findings if _cites(f, first)), None)
     if cites is not None and not incident.cause:
         return cites
@@ -70,7 +65,7 @@ def _lead(findings: tuple[Finding, ...], first: Row, incident: Incident) -> Find
     where = f" on {first.host}" if first.host else ""
     return Finding(
         headline=f"The first fault{where}: {first.sentence}", confidence=SURE, because=(Reason(first.sentence, (first.source,)),),
-        cause=incident.cause, family="health", fixes=(*drain, *fixed), blocking=True,
+        cause=incident.cause, family="health", fixes=fixed, blocking=True,
     )  # fmt: skip
 
 

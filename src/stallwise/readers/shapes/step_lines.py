@@ -11,7 +11,7 @@ from stallwise.evidence.skeletons import LONGEST, Skeletons
 from stallwise.evidence.stamp import Form, Stamp
 from stallwise.late import np
 from stallwise.readers._patterns import patterns
-from stallwise.readers.shapes.stamps import stamp_of, stamps_of
+from stallwise.readers.shapes.stamps import DAY_S, Stamps
 
 TABLE = "log.steps"
 MOST = 4000  # lines: the first steps and the last ones tell when something began
@@ -20,7 +20,7 @@ LONGEST_SHOWN = 240
 _P = patterns("step_lines")
 
 
-def step_lines(artifact: Artifact) -> Table | None:
+def step_lines(artifact: Artifact, stamps_of_text: Stamps) -> Table | None:
     """Table log.steps: line, step, from_s and to_s on the clock of the file; None where no line has both a step and a time."""
     text = artifact.skeletons
     found: list[tuple[int, float]] = []
@@ -29,24 +29,29 @@ def step_lines(artifact: Artifact) -> Table | None:
     found.sort()
     if len(found) > MOST:
         found = [*found[: MOST // 2], *found[-MOST // 2 :]]
-    stamps_of_found = stamps_of(text.lines[at] for at, _ in found)
-    rows = [
-        (at + 1, step, stamp) for (at, step), stamp in zip(found, stamps_of_found, strict=True) if stamp is not None
-    ]
+    times = stamps_of_text.of(at for at, _ in found)
+    rows = [(at + 1, step, stamp) for (at, step), stamp in zip(found, times, strict=True) if stamp is not None]
     forms = {stamp.form for _, _, stamp in rows}
     if len(forms) != 1:
         return None
     lines, steps, stamps = zip(*rows, strict=True)
+    from_s = np.array([s.from_s for s in stamps])
+    fell = np.diff(from_s, prepend=from_s[0]) < -DAY_S / 2  # past midnight, on a clock without a date
+    days = DAY_S * np.cumsum(fell & (forms == {Form.CLOCK}))
     return Table(
         TABLE,
         {
             "line": np.array(lines),
             "step": np.array(steps, dtype=float),
-            "from_s": np.array([s.from_s for s in stamps]),
-            "to_s": np.array([s.to_s for s in stamps]),
+            "from_s": from_s + days,
+            "to_s": np.array([s.to_s for s in stamps]) + days,
         },
         Source(artifact.name, f"lines {lines[0]}-{lines[-1]}"),
-        meta={**_clock(stamps[0]), "after": _after(text.lines, lines[-1])},
+        meta={
+            **_clock(stamps[0]),
+            "after": _after(stamps_of_text, text.lines, lines[-1]),
+            "last": _last(stamps_of_text, text.lines),
+        },
     )
 
 
@@ -54,15 +59,23 @@ def _clock(stamp: Stamp) -> dict[str, object]:
     return {"form": stamp.form.value, "offset_s": stamp.offset_s, "dated": stamp.form is Form.DATED}
 
 
-def _after(lines: Sequence[str], last: int) -> list[list[object]]:
+def _after(stamps: Stamps, lines: Sequence[str], last: int) -> list[list[object]]:
     """What the log still says in quiet after its last step: line, text, from_s, to_s."""
     found: list[list[object]] = []
     for at in range(last, min(len(lines), last + AFTER)):
-        stamp = stamp_of(lines[at])
+        stamp = stamps.own(at)
         if stamp is None or _P["loud"].search(lines[at]):
             break
         found.append([at + 1, lines[at][:LONGEST_SHOWN], stamp.from_s, stamp.to_s])
     return found
+
+
+def _last(stamps: Stamps, lines: Sequence[str]) -> list[object]:
+    """The last line that says anything: its place, text, from_s and to_s."""
+    at = next((i for i in range(len(lines) - 1, -1, -1) if lines[i].strip()), 0)
+    stamp = stamps.around(at)
+    text = lines[at].rpartition(stamp.text)[2] if stamp is not None and stamp.own else lines[at]
+    return [at + 1, text.strip(" ]:-")[:LONGEST_SHOWN], *((stamp.from_s, stamp.to_s) if stamp else (float("nan"),) * 2)]
 
 
 def _steps(text: Skeletons, skeleton: int) -> list[tuple[int, float]]:

@@ -13,11 +13,7 @@ def blocks_of(incident: Incident) -> list[Block]:
     head = [Line(first_line(incident))] if incident.first is not None else []
     return [
         steps("First fault", head, label="fault"),
-        steps("What happened, by one clock", rows, label="order", most=MOST_ROWS),
-        steps(
-            "Take out of service",
-            [*incident.drain_lines, *([incident.action] if incident.action else [])],
-            label="drain",
-        ),
+        steps("What happened, by one clock (* first fault, > follows from it)", rows, label="order", most=MOST_ROWS),
+        steps("Take out of service", incident.drain_lines, label="drain"),
         steps("Clocks in doubt", clock_rows(incident), label="clocks"),
     ]
