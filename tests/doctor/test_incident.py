@@ -231,7 +231,8 @@ def test_a_planted_fault_is_first_whatever_the_clocks(cause: str, form: str, tmp
     begun = fault - timedelta(seconds=120)
     died = fault + timedelta(seconds=dice.uniform(3, 50))
     log = steps(2.0, 60, "Z", begun, form="%Y-%m-%dT%H:%M:%S")
-    log += f"[{died:%Y-%m-%dT%H:%M:%S}Z] [rank7]: ncclRemoteError: A call failed possibly due to a network error or a remote process exiting prematurely.\n"
+    log += f"[{died:%Y-%m-%dT%H:%M:%S}Z] [rank7]: ncclRemoteError: A call failed possibly due to a network error "
+    log += "or a remote process exiting prematurely.\n"
     incident = timed(
         tmp_path, **{f"dmesg-{host}__txt": "".join(line(at, message) for at, message in said), "train__log": log}
     )

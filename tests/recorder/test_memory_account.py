@@ -76,7 +76,7 @@ def test_without_a_proc_nothing_is_noted(monkeypatch: pytest.MonkeyPatch) -> Non
     def none(process: str) -> tuple[int, int]:
         raise OSError
 
-    monkeypatch.setattr(memory_account, "_pages", none)
+    monkeypatch.setattr(memory_account, "pages", none)
     recorder = Recorder()
     MemoryAccount(recorder).on_step(0)  # type: ignore[arg-type]
     assert not recorder.seen

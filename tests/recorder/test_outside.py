@@ -98,8 +98,10 @@ def test_py_spys_lines_become_the_recorders() -> None:
         "thread (4712): pin_memory;loop (/x/site-packages/torch/utils/data/_utils/pin_memory.py:3) 99\n"
         "torn line\n"
     )
-    stacks = attach.main_thread(raw, 4711)
-    assert stacks == {("lib/json/__init__.py:231 dumps", "run/train.py:8 log", "run/train.py:41 <module>"): 30}
+    own = ("lib/json/__init__.py:231 dumps", "run/train.py:8 log", "run/train.py:41 <module>")
+    assert attach.main_threads(raw, 4711) == {4711: {own: 30}}
+    below = "".join(f'process 4700:"torchrun";process 4711:"python";{row}\n' for row in raw.splitlines()[:2])
+    assert attach.main_threads(below, 4700) == {4711: {own: 30}}
 
 
 @pytest.mark.skipif(attach.spy() is None, reason="needs py-spy: pip install 'stallwise[attach]'")
@@ -142,7 +144,7 @@ def test_a_process_that_is_not_there_is_said(tmp_path: Path) -> None:
 def test_without_py_spy_the_rest_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(attach, "spy", lambda: None)
     seen = attach.attach(os.getpid(), str(tmp_path), 1.0)
-    assert "stallwise[attach]" in seen.why_no_stacks and seen.memory_bytes > 1e6
+    assert "stallwise[attach]" in seen.why_no_stacks and seen.memory[-1][1] > 1e6
     assert "stallwise[attach]" in diagnose(str(tmp_path)).subject
 
 

@@ -2,57 +2,25 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import replace
 
 from stallwise.doctor.findings.finding import Finding, Reason
 from stallwise.doctor.findings.step_facts import percent
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Source, Table
 from stallwise.evidence.ledger import Category
-from stallwise.evidence.user_lines import BESIDE, KIND, LOADER_WORKER, CodeLine, as_code_line
+from stallwise.evidence.user_lines import BESIDE, KIND, LOADER_WORKER, LOADS, CodeLine, line_of_most
 
-HOLDS = 0.5  # of the samples: a line with less is one of several
-FEWEST = 8  # samples: a share of fewer is off by a sixth and more
-LOADS = ("batch_wait",)
-# Where the host stands while a category grows. Time between stages belongs to the loop's own lines.
+# Where the host stands while a category grows, the surest first. Time between stages belongs to the loop's own lines.
 STAGES_OF = {
-    Category.INPUT_WAIT: LOADS,
-    Category.CHECKPOINT: ("checkpoint", BESIDE),
-    Category.HOST_WAIT: (BESIDE,),
+    Category.INPUT_WAIT: (
+        (LOADER_WORKER,),
+        (LOADS,),
+    ),  # of workers and a main thread that waits for them, those who work
+    Category.CHECKPOINT: (("checkpoint",), ("checkpoint", BESIDE)),
+    Category.HOST_WAIT: ((BESIDE,),),
 }
-
-
-@dataclass(slots=True)
-class _Held:
-    """Samples by line: in the line itself, in it or below it, and how deep it stands."""
-
-    of: int = 0
-    own: Counter[str] = field(default_factory=Counter)
-    held: Counter[str] = field(default_factory=Counter)
-    depth: dict[str, int] = field(default_factory=dict)
-
-    def add(self, table: Table, stages: Collection[str]) -> None:
-        """The rows of these stages."""
-        columns = [table.columns[name].tolist() for name in ("stage", "line", "own", "held", "depth")]
-        self.of += sum(count for stage, count in table.meta["total"].items() if stage in stages)
-        for stage, line, own, held, depth in zip(*columns, strict=True):
-            if stage in stages:
-                self.own[line] += own
-                self.held[line] += held
-                self.depth[line] = max(self.depth.get(line, 0), depth)
-
-    def most(self) -> CodeLine | None:
-        """The innermost line of most samples, or else the deepest that most of them pass."""
-        if self.of < FEWEST:
-            return None
-        innermost, samples = max(self.own.items(), key=lambda item: (item[1], item[0]), default=("", 0))
-        if samples >= HOLDS * self.of:
-            return as_code_line(innermost, samples, self.of)
-        wide = [line for line, count in self.held.items() if count >= HOLDS * self.of and self.depth[line] > 0]
-        deepest = max(wide, key=lambda line: (self.depth[line], self.held[line], line), default="")
-        return as_code_line(deepest, self.held[deepest], self.of) if deepest else None
 
 
 def with_code_line(finding: Finding, evidence: Evidence) -> Finding:
@@ -68,15 +36,9 @@ def with_code_line(finding: Finding, evidence: Evidence) -> Finding:
 def line_in(tables: Sequence[Table], category: Category) -> CodeLine | None:
     """The line that holds most samples of the category's stages; of all samples where nothing is known of stages."""
     known = {stage for table in tables for stage in table.meta["total"]}
-    wanted: Collection[str] = known - {*LOADS, LOADER_WORKER}
-    if category is Category.INPUT_WAIT and LOADER_WORKER in known:
-        wanted = (LOADER_WORKER,)  # the main thread only waits: who makes the batch is slow
-    elif known != {BESIDE}:
-        wanted = STAGES_OF.get(category, wanted)
-    held = _Held()
-    for table in tables:
-        held.add(table, wanted)
-    return held.most()
+    anywhere = (known - {LOADS, LOADER_WORKER},)
+    ways = anywhere if known == {BESIDE} else STAGES_OF.get(category, anywhere)
+    return next((line for stages in ways if (line := line_of_most(tables, stages)) is not None), None)
 
 
 def _named(finding: Finding, line: CodeLine, source: Source) -> Finding:

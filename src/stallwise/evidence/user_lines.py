@@ -6,17 +6,25 @@ the user's that called them: `own` is the innermost one, `held` is it or anythin
 
 from __future__ import annotations
 
+import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cache
 
 from stallwise.evidence.fact import WHOLE, Scope, Source, Table
 from stallwise.late import np
 
 KIND = "user lines"
-BESIDE = ""  # the stage of samples in which no stage was open
+GROWING = "growing containers"  # of the user's, while memory grew: name, of, gained, steps, bytes, what
+BESIDE = (
+    ""  # the stage of samples in which the host does something else: no stage is open, or a stage runs no framework
+)
 LOADER_WORKER = "loader worker"  # of samples taken in the processes that make batches
+LOADS = "batch_wait"
+COMPUTES = ("forward", "backward", "optimizer")
+NOT_MINE = "STALLWISE_NOT_MINE"  # an expression for the beginning of further files that are not the user's own
 LIBRARIES = (
     "<frozen",
     "<string",
@@ -29,8 +37,28 @@ LIBRARIES = (
     "lightning/",
     "stallwise/",
 )
+# Libraries whose frames stand for the work of a stage; all others (parsers, tokenisers, files) are the host's own work.
+FRAMEWORKS = (
+    "torch", "jax", "jaxlib", "triton", "lightning", "pytorch_lightning", "accelerate", "transformers", "deepspeed", "megatron",
+    "xformers", "flash_attn", "apex", "transformer_engine",
+)  # fmt: skip
+# Which stage a stack is in, where nothing timed the stages: the innermost frame of these decides.
+STAGE_FRAMES = (
+    ("torch/utils/data/_utils/worker.py", LOADER_WORKER),
+    ("torch/utils/data/", LOADS),
+    ("torch/autograd/", "backward"),
+    ("torch/_tensor.py", "backward"),
+    ("torch/optim/", "optimizer"),
+    ("torch/serialization.py", "checkpoint"),
+    ("torch/distributed/checkpoint/", "checkpoint"),
+    ("torch/distributed/", "gradient_sync"),
+    ("torch/nn/modules/module.py", "forward"),
+)
 MOST_ROWS = 40
+HOLDS = 0.5  # of the samples: a line with less is one of several
+FEWEST = 8  # samples: a share of fewer is off by a sixth and more
 AT = re.compile(r"^(?P<file>.+):(?P<line>\d+) (?P<function>.+)$")
+_PACKAGE = re.compile(r"^(?:.*(?:-packages|/python3\.\d+)/|lib/|)(?P<rest>(?P<package>\w+)[/.].*)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +81,18 @@ class CodeLine:
         return f"{self.place} {self.function}"
 
 
+@cache
+def _not_mine(expression: str) -> re.Pattern[str] | None:
+    try:
+        return re.compile(expression) if expression else None
+    except re.error:
+        return None
+
+
 def is_users(line: str) -> bool:
     """No library's frame."""
-    return not line.startswith(LIBRARIES)
+    ignored = _not_mine(os.environ.get(NOT_MINE, ""))
+    return not line.startswith(LIBRARIES) and not (ignored is not None and ignored.match(line))
 
 
 def is_library(frame: str) -> bool:
@@ -63,14 +100,39 @@ def is_library(frame: str) -> bool:
     return not is_users(frame) or frame.startswith("<built-in") or "-packages/" in frame or "/lib/python" in frame
 
 
+def stage_of(stack: Sequence[str]) -> str:
+    """By the innermost frame (they come innermost first) of a framework's part that runs a stage."""
+    for frame in stack:
+        rest = _PACKAGE.match(frame) if not is_users(frame) else None
+        found = next(
+            (stage for part, stage in STAGE_FRAMES if rest is not None and rest["rest"].startswith(part)), None
+        )
+        if found is not None:
+            return found
+    return BESIDE
+
+
+def is_host_work(stack: Sequence[str]) -> bool:
+    """The innermost frame is of a library that computes nothing on behalf of the framework."""
+    package = _PACKAGE.match(stack[0]) if stack and not is_users(stack[0]) else None
+    return package is not None and package["package"] not in FRAMEWORKS
+
+
 def user_lines(stacks: Iterable[tuple[str, Sequence[str], int]], source: Source, scope: Scope = WHOLE) -> Table | None:
-    """From (stage, stack with the innermost line first, samples); None where no stack has a line of the user's."""
+    """From (stage, stack with the innermost line first, samples); None where no stack has a line of the user's.
+
+    Samples of a stage that computes count as beside it where the host does something else; meta tells how many.
+    """
     own: Counter[tuple[str, str]] = Counter()
     held: Counter[tuple[str, str]] = Counter()
     total: Counter[str] = Counter()
+    hosts: Counter[str] = Counter()
     depth: dict[tuple[str, str], int] = {}
     for stage, stack, samples in stacks:
         users = [line for line in stack if is_users(line)]
+        if stage in COMPUTES and users and is_host_work(stack):
+            hosts[stage] += samples
+            stage = BESIDE
         total[stage] += samples
         if not users:
             continue
@@ -88,7 +150,42 @@ def user_lines(stacks: Iterable[tuple[str, Sequence[str], int]], source: Source,
         "held": np.array([held[row] for row in rows], np.int64),
         "depth": np.array([depth[row] for row in rows], np.int64),
     }
-    return Table(KIND, columns, source, scope, {"total": dict(total)})
+    return Table(KIND, columns, source, scope, {"total": dict(total), "host": dict(hosts)})
+
+
+@dataclass(slots=True)
+class _Held:
+    """Samples by line: in the line itself, in it or below it, and how deep it stands."""
+
+    of: int = 0
+    own: Counter[str] = field(default_factory=Counter)
+    held: Counter[str] = field(default_factory=Counter)
+    depth: dict[str, int] = field(default_factory=dict)
+
+    def add(self, table: Table, stages: Collection[str]) -> None:
+        """The rows of these stages."""
+        columns = [table.columns[name].tolist() for name in ("stage", "line", "own", "held", "depth")]
+        self.of += sum(count for stage, count in table.meta["total"].items() if stage in stages)
+        for stage, line, own, held, depth in zip(*columns, strict=True):
+            if stage in stages:
+                self.own[line] += own
+                self.held[line] += held
+                self.depth[line] = max(self.depth.get(line, 0), depth)
+
+
+def line_of_most(tables: Iterable[Table], stages: Collection[str]) -> CodeLine | None:
+    """The innermost line of most samples of these stages, or else the deepest that most of them pass."""
+    found = _Held()
+    for table in tables:
+        found.add(table, stages)
+    if found.of < FEWEST:
+        return None
+    innermost, samples = max(found.own.items(), key=lambda item: (item[1], item[0]), default=("", 0))
+    if samples >= HOLDS * found.of:
+        return as_code_line(innermost, samples, found.of)
+    wide = [line for line, count in found.held.items() if count >= HOLDS * found.of and found.depth[line] > 0]
+    deepest = max(wide, key=lambda line: (found.depth[line], found.held[line], line), default="")
+    return as_code_line(deepest, found.held[deepest], found.of) if deepest else None
 
 
 def as_code_line(text: str, samples: int, of: int) -> CodeLine | None:

@@ -10,7 +10,9 @@ from __future__ import annotations
 import os
 import sys
 import time
-from typing import TYPE_CHECKING, Any, Dict, Iterator
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, Optional
+
+from stallwise.recorder.growing import Growing
 
 if TYPE_CHECKING:
     from stallwise.recorder.recorder import Recorder
@@ -20,6 +22,8 @@ REST_EVERY_S = 2.0
 MOST_THREADS = 256
 PAGE = 4096
 SHARED_MEMORY = "/dev/shm"
+RISES = 6  # marks in a row, each higher than the one before
+RISEN_BYTES = 64 << 20  # over them: an arena of the C library
 LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 
@@ -44,6 +48,8 @@ class MemoryAccount:
     def __init__(self, recorder: "Recorder") -> None:
         self._recorder = recorder
         self._rest_from_s = 0.0
+        self._risen: Dict[str, List[float]] = {"host_memory_bytes": [], "gpu_memory_bytes": []}
+        self._growing: Optional[Growing] = Growing()
 
     def on_step(self, number: int) -> None:
         """After every step."""
@@ -57,15 +63,31 @@ class MemoryAccount:
         if self._recorder.device is not None and torch is not None:
             self._take(_of_device(torch, rest))
         try:
-            self._take({"host_memory_bytes": _pages("self")[0] * PAGE})
+            self._take({"host_memory_bytes": pages("self")[0] * PAGE})
             if rest:
                 self._take(_of_host())
         except (OSError, ValueError, IndexError, AttributeError):
             pass  # not Linux
+        if self._growing is not None and any(map(_rises, self._risen.values())):
+            self._look(number)
 
     def _take(self, numbers: Dict[str, float]) -> None:
         for name, value in numbers.items():
             self._recorder.gauge(name, value)
+            if name in self._risen:
+                self._risen[name] = [v for v in self._risen[name][1 - RISES :] if v < value] + [value]
+
+    def _look(self, number: int) -> None:
+        """Twice, at two marks one after the other; never again."""
+        found = self._growing.look(number) if self._growing is not None else None
+        if found is not None:
+            self._growing = None
+            for entry in found:
+                self._recorder.writer.put({"k": "grows", "n": number, **entry})
+
+
+def _rises(marks: List[float]) -> bool:
+    return len(marks) == RISES and marks[-1] - marks[0] > RISEN_BYTES
 
 
 def _of_device(torch: Any, rest: bool) -> Dict[str, float]:
@@ -87,14 +109,14 @@ def _of_device(torch: Any, rest: bool) -> Dict[str, float]:
 
 def _of_host() -> Dict[str, float]:
     room = os.statvfs(SHARED_MEMORY)
-    own = [_pages(child) for child in _children(os.getpid())]
+    own = [pages(child) for child in children(os.getpid())]
     found: Dict[str, float] = {"shared_memory_bytes": (room.f_blocks - room.f_bfree) * room.f_frsize}
     if own:
         found["children_memory_bytes"] = sum(resident - shared for resident, shared in own) * PAGE
     return found
 
 
-def _pages(process: str) -> "tuple[int, int]":
+def pages(process: str) -> "tuple[int, int]":
     """Resident pages, and those of them that others may share."""
     try:
         with open("/proc/%s/statm" % process, "rb") as file:
@@ -104,7 +126,7 @@ def _pages(process: str) -> "tuple[int, int]":
     return int(numbers[1]), int(numbers[2])
 
 
-def _children(process: int) -> Iterator[str]:
+def children(process: int) -> Iterator[str]:
     """Processes that any thread of this one has begun: loader workers above all."""
     for thread in os.listdir("/proc/%d/task" % process)[:MOST_THREADS]:
         try:

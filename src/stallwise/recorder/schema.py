@@ -13,7 +13,9 @@
                   outside and older ones the lines are spelled out: "stack": ["train.py:41 main", ...]
     {"k": "samples", "t": epoch_s, "ms": [after t, ...], "id": [of the stack, ...], "stage": [...]}  where the training thread was
     {"k": "counted", "id": [of the stack, ...], "count": [...]}   how often each stack was seen from outside, without times
-    {"k": "outside", "cores": ..., "memory_bytes": ..., "threads": ..., ...}      what /proc said meanwhile
+    {"k": "memory", "s": [after the run line's t, ...], "bytes": [...]}   of the process and its children, seen from outside
+    {"k": "grows", "n": 240, "name": "Stats.kept", "of": "list", "gained": 20, "steps": 20, "bytes": ..., "what": "ndarray"}
+                  a container that gained elements while memory grew, and the bytes of a new one
     {"k": "end",  "n": 12, "t": epoch_s, "why": "exit" | "exception" | "signal 15"}
 
 Times are seconds; epoch seconds are the clock of the traces too. `d` is the wall time of a step without whatever the recorder

@@ -23,6 +23,7 @@ The slope a step, and from it the step at which the memory is full.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 from stallwise.doctor.findings.clue import Clue, above
 from stallwise.doctor.findings.failure import Failure
@@ -32,7 +33,9 @@ from stallwise.evidence.capture import MEMORY_SNAPSHOT, PY_SPY, TRAIN_LOG
 from stallwise.evidence.catalog import change, hardware, job, run
 from stallwise.evidence.catalog import memory as m
 from stallwise.evidence.evidence import Evidence
+from stallwise.evidence.fact import Fact, Series, Table
 from stallwise.evidence.quantity import Quantity
+from stallwise.evidence.user_lines import GROWING
 from stallwise.units import Unit, show
 
 GROWN = 1.25  # times the start: caches and warm-up add less
@@ -42,6 +45,12 @@ NOTICEABLE_BYTES = 3e8
 MEASURED_BYTES = 128 * 2**20
 POINTS = 6
 SERIES_OF = {change.GPU_MEMORY_GROWTH: run.GPU_MEMORY, change.HOST_MEMORY_GROWTH: run.HOST_MEMORY}
+FACTOR_OF = {
+    change.GPU_MEMORY_GROWTH: change.GPU_MEMORY_FACTOR,
+    change.HOST_MEMORY_GROWTH: change.HOST_MEMORY_FACTOR,
+}
+TOTAL_OF = {change.GPU_MEMORY_GROWTH: hardware.GPU_MEMORY_TOTAL, change.HOST_MEMORY_GROWTH: run.HOST_MEMORY_TOTAL}
+PER = {"step": "step", "time_s": "second"}  # what a series is over, in words
 LONG = 10
 
 
@@ -49,34 +58,29 @@ LONG = 10
 def memory_leak(evidence: Evidence) -> Finding | None:
     """Judges growth on the device, on the host, and of live objects."""
     f = Failure(evidence)
-    if f.phase == "evaluation" or f.fragmented or f.absurd:
-        return None
-    if f.phase == "optimizer" or not _enough(evidence):
+    if f.phase in ("evaluation", "optimizer") or f.fragmented or f.absurd or not _enough(evidence):
         return None  # a handful of marks between phases of one step is no trend
-    device = _growth(evidence, change.GPU_MEMORY_GROWTH, change.GPU_MEMORY_FACTOR)
-    host = _growth(evidence, change.HOST_MEMORY_GROWTH, change.HOST_MEMORY_FACTOR)
-    objects = evidence.value(change.OBJECT_GROWTH, 1.0) >= GROWN
-    if not (device or host or objects):
+    grown = [g for gained in SERIES_OF if (g := _growth(evidence, gained)) is not None]
+    objects = evidence.get(change.OBJECT_GROWTH)
+    if objects is not None and objects.number < GROWN:
+        objects = None
+    if not grown and objects is None:
         return None
-    on_host = host and not device
+    device = any(g.fact.quantity is change.GPU_MEMORY_GROWTH for g in grown)
     killed = bool(f.get(m.HOST_KILLED))
-    because: list[Reason] = []
-    for quantity, word in ((change.GPU_MEMORY_GROWTH, "GPU memory"), (change.HOST_MEMORY_GROWTH, "host memory"),
-                           (change.OBJECT_GROWTH, "live objects")):  # fmt: skip
-        fact = evidence.get(quantity)
-        if fact is not None and (fact.quantity.unit is not Unit.BYTE or fact.number > MEASURED_BYTES):
-            size = f"x{fact.number:.1f}" if fact.quantity.unit is not Unit.BYTE else show(fact.number, Unit.BYTE)
-            because.append(Reason.of(f"{word} gained {size} {_over(evidence, quantity)} and still rises", fact))
-    ends_in_s, full = _until_full(evidence)
-    if killed:
-        because.append(f.reason("the kernel killed a process for lack of host memory", m.HOST_KILLED))
+    keeps = next((_Keeps(table) for table in evidence.table(GROWING)), None)
+    because = [Reason.of(g.says, g.fact) for g in grown]
+    because += [Reason.of(f"live objects gained x{objects.number:.1f} and still rise", objects)] if objects else []
+    because += [Reason(keeps.says, (keeps.source,))] if keeps is not None else []
+    because += [f.reason("the kernel killed a process for lack of host memory", m.HOST_KILLED)] if killed else []
+    ends_in_s, full = min((g.full for g in grown), default=(math.inf, ""))
     return Finding(
-        headline=f"memory leaks on the {'host' if on_host else 'GPU' if device else 'host'}: it grows without end",
-        confidence=0.9 if device or (host and _long_enough(evidence)) else 0.75,
+        headline=f"memory leaks on the {'GPU' if device else 'host'}: {keeps.headline if keeps else 'it grows without end'}",
+        confidence=0.9 if device or any(g.long for g in grown) else 0.75,
         because=tuple(because),
-        fixes=_host_fixes(evidence) if on_host else _device_fixes(),
+        fixes=keeps.fixes if keeps else _device_fixes() if device else _host_fixes(evidence),
         avoid="Do not empty the cache each step: what leaks is alive.",
-        next=(PY_SPY,) if on_host else (MEMORY_SNAPSHOT,),
+        next=() if keeps else (MEMORY_SNAPSHOT,) if device else (PY_SPY,),
         explains=("oom-activations", "gradual-slowdown", "rank-died-first", "application-fault"),
         blocking=killed or bool(f.get(m.FAILED)),
         ends_in_s=ends_in_s,
@@ -84,56 +88,98 @@ def memory_leak(evidence: Evidence) -> Finding | None:
     )
 
 
-def _long_enough(evidence: Evidence) -> bool:
-    """A cache that fills for a while looks the same in a short record: ten marks that rise all along do not come from that."""
-    if evidence.get(job.RECORDED_STEPS) is None:
-        return True
-    return any(len(s.x) >= LONG for s in evidence.series(run.HOST_MEMORY))
+class _Keeps:
+    """The container that grew while memory did."""
+
+    def __init__(self, table: Table) -> None:
+        first = {name: column[0] for name, column in table.columns.items()}
+        self.source = table.source
+        name, size, what = first["name"], show(float(first["bytes"]), Unit.BYTE), first["what"]
+        a_step = first["gained"] / first["steps"]
+        each = "an element" if round(a_step, 2) == 1 else f"{a_step:.3g} elements"
+        self.headline = f"{name} gains {each} a step"
+        self.says = (
+            f"{name}, a {first['of']}, gained {first['gained']} elements in {first['steps']} steps: {what}, {size} each"
+        )
+        graph = "with its graph" in what
+        self.says = self.says.rpartition(",")[0] if graph else self.says  # what a graph holds has no size here
+        keep = (
+            "keep numbers, not graphs: loss.item() or .detach() on what is stored"
+            if graph
+            else f"bound or clear {name}, or store what is needed of each element"
+        )
+        self.fixes = (Fix(keep, worth="stops the growth"),)
 
 
-def _over(evidence: Evidence, quantity: Quantity) -> str:
-    """How long it grew, and by how much a step, where the series tells."""
-    steps = _grew_over(evidence, quantity)
-    if not steps:
-        return "over the log"
-    return f"over {steps:.0f} steps ({show(evidence.value(quantity) / steps, Unit.BYTE)} a step)"
+@dataclass(frozen=True)
+class _Growth:
+    """Memory that grew: the fact, its series where there is one, and the size of the whole."""
+
+    fact: Fact
+    series: Series | None
+    whole: float
+    step_s: float
+
+    @property
+    def word(self) -> str:
+        """Which memory."""
+        return "GPU memory" if self.fact.quantity is change.GPU_MEMORY_GROWTH else "host memory"
+
+    @property
+    def over(self) -> float:
+        """Steps or seconds in which it grew; 0 where no series tells."""
+        known = self.series is not None and len(self.series.x) >= POINTS and self.series.over in PER
+        return max(float(self.series.x[-1] - self.series.x[0]), 0.0) if known and self.series is not None else 0.0
+
+    @property
+    def says(self) -> str:
+        """How much it gained, in how long."""
+        size = show(self.fact.number, Unit.BYTE)
+        if not self.over or self.series is None:
+            return f"{self.word} gained {size} over the log and still rises"
+        per, rate = PER[self.series.over], show(self.fact.number / self.over, Unit.BYTE)
+        return f"{self.word} gained {size} over {self.over:.0f} {per}s ({rate} a {per}) and still rises"
+
+    @property
+    def long(self) -> bool:
+        """A cache that fills for a while looks the same in a short record: ten marks that rise all along do not come from that."""
+        return self.series is None or len(self.series.x) >= LONG
+
+    @property
+    def full(self) -> tuple[float, str]:
+        """Seconds until the memory is full at this slope, and the sentence; without end where the size is not known."""
+        if self.series is None or not self.over or self.whole <= 0:
+            return math.inf, ""
+        left = max(self.whole - float(self.series.values[-1]), 0.0) / (self.fact.number / self.over)
+        seconds = left * (self.step_s if self.series.over == "step" else 1.0)
+        if not seconds > 0:
+            return math.inf, ""
+        steps = f"{left:,.0f} more steps, " if self.series.over == "step" else ""
+        return (
+            seconds,
+            f"At this rate its {show(self.whole, Unit.BYTE)} are full after {steps}{show(seconds, Unit.SECOND)}.",
+        )
 
 
-def _grew_over(evidence: Evidence, quantity: Quantity) -> float:
-    """Steps in which it grew; 0 where no series tells."""
-    of = SERIES_OF.get(quantity)
-    series = next(iter(evidence.series(of)), None) if of is not None else None
-    if series is None or series.over != "step" or len(series.x) < POINTS:
-        return 0.0
-    return max(float(series.x[-1] - series.x[0]), 0.0)
-
-
-def _until_full(evidence: Evidence) -> tuple[float, str]:
-    """Seconds until the memory is full at the measured slope, and the sentence; without end where the size is not known."""
-    found = (math.inf, "")
-    step_s = evidence.value(job.UNTRACED_STEP, evidence.value(run.STEP_TIME, 0.0))
-    for quantity, total in ((change.GPU_MEMORY_GROWTH, hardware.GPU_MEMORY_TOTAL),
-                            (change.HOST_MEMORY_GROWTH, run.HOST_MEMORY_TOTAL)):  # fmt: skip
-        gained, whole = evidence.value(quantity, 0.0), evidence.value(total, 0.0)
-        steps = _grew_over(evidence, quantity)
-        if not (gained > 0 and whole > 0 and steps and step_s > 0) or evidence.get(job.RECORDED_STEPS) is None:
-            continue
-        held = float(next(iter(evidence.series(SERIES_OF[quantity]))).values[-1])
-        left = max(whole - held, 0.0) / (gained / steps)
-        if left * step_s < found[0]:
-            says = f"At this rate its {show(whole, Unit.BYTE)} are full after {left:,.0f} more steps, {show(left * step_s, Unit.SECOND)}."
-            found = (left * step_s, says)
-    return found
+def _growth(evidence: Evidence, gained: Quantity) -> _Growth | None:
+    """The one with most marks: what was measured from inside before what a log prints now and then."""
+    recorded = evidence.get(job.RECORDED_STEPS) is not None
+    least = MEASURED_BYTES if recorded else NOTICEABLE_BYTES
+    factors = {(f.source, f.scope): f.number for f in evidence.all(FACTOR_OF[gained])}
+    facts = [f for f in evidence.all(gained) if f.number > least and factors.get((f.source, f.scope), GROWN) >= GROWN]
+    fact = max(facts, key=lambda f: f.samples, default=None)
+    if fact is None:
+        return None
+    series = next(
+        (s for s in evidence.series(SERIES_OF[gained]) if (s.source, s.scope) == (fact.source, fact.scope)), None
+    )
+    whole = evidence.value(TOTAL_OF[gained], 0.0) if recorded else 0.0
+    return _Growth(fact, series, whole, evidence.value(job.UNTRACED_STEP, evidence.value(run.STEP_TIME, 0.0)))
 
 
 def _enough(evidence: Evidence) -> bool:
     series = [s for q in (run.GPU_MEMORY, run.HOST_MEMORY, run.GRAPH_NODES) for s in evidence.series(q)]
     return not series or max(len(s.x) for s in series) >= POINTS
-
-
-def _growth(evidence: Evidence, gained: Quantity, factor: Quantity) -> bool:
-    least = MEASURED_BYTES if evidence.get(job.RECORDED_STEPS) is not None else NOTICEABLE_BYTES
-    return evidence.value(gained, 0.0) > least and evidence.value(factor, GROWN) >= GROWN
 
 
 def _device_fixes() -> tuple[Fix, ...]:

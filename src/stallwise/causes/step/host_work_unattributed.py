@@ -58,7 +58,7 @@ def host_work_unattributed(evidence: Evidence) -> Finding | None:
     on_host = facts.on_host
     nothing = "no stage of the loop" if on_host else "no operator and no driver call"
     because = [facts.because(f"{nothing} runs for {ms(silent)}, in {with_it} of {steps} steps", s.SILENT_WAIT)]
-    if place:
+    if place and not on_host:  # of a record the line itself is named, with its samples
         because.append(facts.because(f"it happens inside '{place}'", s.SILENT_PLACE))
     if facts.share(on_cpu) >= NOTICEABLE:
         because.append(
@@ -117,7 +117,6 @@ def _named(
         ),
         avoid="Do not look for it on the device: there is nothing running.",
         next=(PY_SPY,),
-        summary=f"It takes {ms(lost)} a {facts.unit} that nothing hides.",
     )
 
 

@@ -6,24 +6,33 @@ the stage shows is the part that nothing hid. On a CPU host time is all there is
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from stallwise.evidence.catalog import job, run, stages
+from stallwise.evidence.catalog import hardware, job, run, stages
 from stallwise.evidence.catalog import step as s
 from stallwise.evidence.evidence import Evidence, Item
-from stallwise.evidence.fact import WHOLE, Fact, Scope, Series, Source
+from stallwise.evidence.fact import WHOLE, Fact, Scope, Series, Source, Table
 from stallwise.evidence.ledger import Category, Ledger
 from stallwise.evidence.quantity import Quantity
+from stallwise.evidence.user_lines import BESIDE, COMPUTES, FEWEST, KIND, LOADS, line_of_most
 
 ORDER = -5  # before what builds on the facts of a step
 EXPLAINED = 0.8  # of the silence: a name for less of it would be a guess
 MOSTLY = 0.5  # of the samples outside of every stage: the line that holds them
 JITTER_SIGMAS = 3.0
 NORMAL_SIGMA = 1.4826  # from the median absolute deviation to a standard deviation
+IDLE = 0.5  # of the time that a kernel runs: above, what holds the host may cost nothing
+CATEGORY_OF = {
+    BESIDE: Category.HOST_WAIT,
+    LOADS: Category.INPUT_WAIT,
+    "checkpoint": Category.CHECKPOINT,
+    "gradient_sync": Category.COMMUNICATION,
+}
 COMPUTE = (stages.FORWARD, stages.BACKWARD, stages.OPTIMIZER, stages.REPLAY)
 
 
@@ -40,6 +49,37 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
         return  # a trace has told the rest already, and finer
     for series in recorded:
         yield from _rank(evidence, series, WHOLE if len(recorded) == 1 else series.scope)
+    if not evidence.series(run.STEP_TIME) and evidence.value(hardware.GPU_UTILISATION, 0.0) < IDLE:
+        tables = [t for t in evidence.table(KIND) if t.meta.get("looked_s") and sum(t.meta["total"].values()) >= FEWEST]
+        yield from _looked_at(max(tables, key=lambda t: sum(t.meta["total"].values()))) if tables else ()
+
+
+def _looked_at(table: Table) -> Iterator[Item]:
+    """Of a process without a busy device that was looked at from outside: its time by the stages its stacks were in."""
+    looked_s, total = float(table.meta["looked_s"]), table.meta["total"]
+    part_s = {stage: looked_s * count / sum(total.values()) for stage, count in total.items()}
+    in_category = Counter[Category]()
+    for stage, seconds in part_s.items():
+        in_category[CATEGORY_OF.get(stage, Category.COMPUTE)] += seconds
+    yield Ledger(dict(in_category), table.source, WHOLE, 1, "window")
+
+    def fact(quantity: Quantity, value: float | str) -> Fact:
+        return Fact(quantity, value, table.source, samples=1)
+
+    yield fact(stages.ON_DEVICE, 0.0)
+    yield fact(s.STEP_TIME, looked_s)
+    yield fact(s.STEP_COUNT, 1.0)
+    yield fact(s.STEP_UNIT, "window")
+    for quantity, category in (
+        (s.INPUT_WAIT, Category.INPUT_WAIT), (s.LOADER_TIME, Category.INPUT_WAIT), (s.CHECKPOINT_WAIT, Category.CHECKPOINT),
+        (s.SILENT_WAIT, Category.HOST_WAIT), (s.BUSY_TIME, Category.COMPUTE),
+    ):  # fmt: skip
+        yield fact(quantity, in_category[category])
+        if in_category[category]:
+            yield Series(quantity, np.zeros(1), np.array([in_category[category]]), table.source)
+    line = line_of_most([table], (BESIDE,))
+    if line is not None:
+        yield fact(s.SILENT_PLACE, str(line))
 
 
 def _clean_step(evidence: Evidence) -> Iterator[Item]:
@@ -71,6 +111,7 @@ def _rank(evidence: Evidence, steps: Series, scope: Scope) -> Iterator[Item]:
     by_stage = {q.name: _values(evidence, q, steps.scope, len(steps.values)) for q in stages.STAGE_OF.values()}
     on_device = bool(evidence.value(stages.ON_DEVICE, rank=steps.scope.rank))
     if not on_device:
+        _host_work_out(by_stage, evidence, steps.scope)
         for quantity in (stages.BATCH_WAIT, stages.SIDE):
             by_stage[quantity.name] = _above_jitter(by_stage[quantity.name], by_stage)
     wait, copy = by_stage[stages.BATCH_WAIT.name], by_stage[stages.H2D.name]
@@ -120,6 +161,19 @@ def _rank(evidence: Evidence, steps: Series, scope: Scope) -> Iterator[Item]:
     line = evidence.get(stages.SIDE_LINE, rank=steps.scope.rank)
     if line is not None and line.note and float(line.note) >= MOSTLY:
         yield replace(line, quantity=s.SILENT_PLACE, scope=scope)
+
+
+def _host_work_out(by_stage: dict[str, NDArray[np.float64]], evidence: Evidence, scope: Scope) -> None:
+    """What the host does inside a stage without the framework (a file read in the middle of a forward pass) is none of the stage's."""
+    tables = [t for t in evidence.table(KIND) if t.scope == scope]
+    for stage in COMPUTES:
+        host = sum(t.meta["host"].get(stage, 0) for t in tables)
+        looks = host + sum(t.meta["total"].get(stage, 0) for t in tables)
+        name = stages.STAGE_OF[stage].name
+        if host >= FEWEST:
+            part = by_stage[name] * (host / looks)
+            by_stage[name] = by_stage[name] - part
+            by_stage[stages.SIDE.name] = by_stage[stages.SIDE.name] + part
 
 
 def _above_jitter(values: NDArray[np.float64], by_stage: dict[str, NDArray[np.float64]]) -> NDArray[np.float64]:

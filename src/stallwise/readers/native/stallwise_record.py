@@ -15,7 +15,7 @@ from stallwise.evidence.catalog.distributed import WORLD_SIZE
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Note, Scope, Series, Source, Table
 from stallwise.evidence.operations import Work
-from stallwise.evidence.user_lines import BESIDE, is_users, user_lines
+from stallwise.evidence.user_lines import BESIDE, GROWING, line_of_most, stage_of, user_lines
 from stallwise.readers._operation_columns import of_step_parts
 from stallwise.readers._stack_lines import lines_table
 from stallwise.readers.native._sampled_stacks import sampled_stacks
@@ -36,7 +36,6 @@ FEWEST_SAMPLES = 20
 MEMORY_OF = {"host_memory_bytes": run.HOST_MEMORY, "gpu_memory_bytes": run.GPU_MEMORY}
 REPLAY = "replay"
 NOTHING_REPEATS = "no step was found: nothing in this program repeats that the recorder knows"
-MOST_OF = 0.6  # of the samples that one line holds, itself or what it called
 
 
 def recognises(name: str, head: bytes) -> bool:
@@ -64,6 +63,7 @@ def read(artifact: Artifact) -> Iterator[Item]:
         attached = next((note for _, name, note in record.marks if name == "attached"), None)
         why = f"looked at {attached}: steps are not to be seen so" if attached else NOTHING_REPEATS
         yield Fact(job.RECORDER_NOTE, why, source, scope)
+        yield from _from_outside(record, source, scope)
         return
     ended, last_step = record.ended or "cut off", float(record.step[-1])
     whole, record = record, record.steady()
@@ -101,6 +101,17 @@ def read(artifact: Artifact) -> Iterator[Item]:
         yield Fact(stages.HANG_STACK, text, source, at)
 
 
+def _from_outside(record: RankRecord, source: Source, scope: Scope) -> Iterator[Item]:
+    """Of a process that was looked at: its program and its memory."""
+    if record.script:
+        yield Fact(job.SCRIPT, record.script, source)
+    seconds, sizes = record.memory
+    if seconds:
+        yield Series(run.HOST_MEMORY, np.array(seconds), np.array(sizes), source, scope, over="time_s")
+    if record.host_memory:
+        yield Fact(run.HOST_MEMORY_TOTAL, float(record.host_memory), source, scope)
+
+
 def _operations(record: RankRecord, file: str) -> Table:
     """Stages of every step as rows of the operation table, to be compared with those of the other ranks."""
     parts = {name: record.stage(name) for name in OPERATIONS}
@@ -121,6 +132,9 @@ def _recorded_numbers(record: RankRecord, source: Source, scope: Scope) -> Itera
             yield Series(quantity, *record.gauge(name), source, scope)
     if record.host_memory:
         yield Fact(run.HOST_MEMORY_TOTAL, float(record.host_memory), source, scope)
+    if record.grows:
+        columns = {k: np.array([e[k] for e in record.grows], dtype=object) for k in record.grows[0]}
+        yield Table(GROWING, columns, source, scope)
     for name in record.gauges_of_the_user():
         yield Series(stages.USER_GAUGE, *record.gauge(name), source, replace(scope, group=name))
 
@@ -139,41 +153,14 @@ def _stacks(record: RankRecord, source: Source, scope: Scope) -> Iterator[Item]:
     first_s, last_s = (record.time_s[0], record.time_s[-1]) if record.time_s else (0.0, float("inf"))
     inside = [s for s in record.samples if first_s <= s.time_s <= last_s]
     by_stage = Counter((s.stage or BESIDE, s.stack) for s in inside)
-    by_stage.update({(BESIDE, stack): count for stack, count in record.counted.items()})
+    by_stage.update({(stage_of(record.frames.get(stack, ())), stack): count for stack, count in record.counted.items()})
     table = user_lines(
         ((stage, record.frames.get(stack, ()), n) for (stage, stack), n in by_stage.items()), source, scope
     )
-    if table is not None:
-        yield table
-    looked = [s for s in inside if s.stage is None]
-    aside = Counter(s.stack for s in looked if record.frames.get(s.stack))
-    aside.update({stack: count for stack, count in record.counted.items() if record.frames.get(stack)})
-    if aside.total() < FEWEST_SAMPLES:
+    if table is None:
         return
-    line, share = holding_line([(record.frames[stack], count) for stack, count in aside.items()])
-    yield Fact(stages.SIDE_LINE, line, source, scope, aside.total(), note=f"{share:.2f}")
-
-
-def own_line(stack: list[str]) -> str:
-    """The innermost line of the user's own: the first that is not a library's."""
-    return next((line for line in stack if is_users(line)), stack[0])
-
-
-def holding_line(stacks: list[tuple[list[str], int]]) -> tuple[str, float]:
-    """The deepest of the user's own lines that is in most of these stacks, and its share of them.
-
-    A function that works in many lines is held by the line that called it; where no line of the user's is in most of them,
-    the most frequent innermost one stands for itself.
-    """
-    total, held, depth = 0, Counter[str](), dict[str, int]()
-    inner = Counter[str]()
-    for stack, count in stacks:
-        own = [line for line in reversed(stack) if is_users(line)] or stack[:1]
-        total += count
-        inner[own[-1]] += count
-        for level, line in enumerate(dict.fromkeys(own)):
-            held[line] += count
-            depth[line] = max(depth.get(line, 0), level)
-    wide = [line for line, count in held.items() if count >= MOST_OF * total and depth[line] > 0]
-    line = max(wide, key=lambda x: (depth[x], held[x])) if wide else inner.most_common(1)[0][0]
-    return line, held[line] / total
+    table.meta["looked_s"] = record.looked_s
+    yield table
+    line = line_of_most([table], (BESIDE,))
+    if line is not None and line.of >= FEWEST_SAMPLES:
+        yield Fact(stages.SIDE_LINE, str(line), source, scope, line.of, note=f"{line.share:.2f}")

@@ -91,7 +91,11 @@ class RankRecord:
     lines: dict[int, str] = field(default_factory=dict)  # of the program, by number
     frames: dict[int, list[str]] = field(default_factory=dict)  # stacks by number, innermost line first
     samples: list[Sample] = field(default_factory=list)
+    grows: list[dict[str, Any]] = field(default_factory=list)  # containers that gained elements while memory grew
     counted: dict[int, int] = field(default_factory=dict)  # how often each stack was seen from outside, without times
+    looked_s: float = 0.0  # how long they were looked for
+    memory: tuple[list[float], list[float]] = ([], [])  # seconds and bytes, as seen from outside
+    script: str = ""  # the program's file, where it was looked at from outside
 
     def steady(self) -> RankRecord:
         """The same record without warm-up and without the steps that a profiler slowed.
@@ -247,7 +251,7 @@ def _take(record: RankRecord, entry: dict[str, Any]) -> None:
         record.rank, record.world = _whole(entry["rank"]), _whole(entry["world"])
         record.host, record.environment = str(entry.get("host", "")), dict(entry.get("env", {}))
         record.version, record.pid = _whole(entry["v"]), _whole(entry.get("pid", 0))
-        record.host_memory = _whole(entry.get("host_memory", 0))
+        record.host_memory, record.script = _whole(entry.get("host_memory", 0)), str(entry.get("script", ""))
         record.ended = ""  # a restarted job appends to the same file
     elif kind == "step":
         stages = {str(k): _seconds(v) for k, v in entry["s"].items()}
@@ -296,5 +300,11 @@ def _take(record: RankRecord, entry: dict[str, Any]) -> None:
         record.counted = {
             _whole(stack): _whole(count) for stack, count in zip(entry["id"], entry["count"], strict=False)
         }
+        record.looked_s = _seconds(entry.get("seconds", 0.0))
+    elif kind == "memory":
+        record.memory = [_seconds(t) for t in entry["s"]], [float(_whole(size)) for size in entry["bytes"]]
+    elif kind == "grows":
+        texts = {k: str(entry[k]) for k in ("name", "of", "what")}
+        record.grows.append({**texts, **{k: _whole(entry[k]) for k in ("gained", "steps", "bytes")}})
     elif kind == "end":
         record.ended = str(entry.get("why", "exit"))

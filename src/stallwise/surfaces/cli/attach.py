@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from typing import TYPE_CHECKING
+
 import click
+
+if TYPE_CHECKING:
+    from stallwise.recorder.attach import Seen
+
+MOST_LINES = 5
 
 
 @click.command(
@@ -40,42 +48,39 @@ def command(pid: int, duration: str, folder: str | None, as_json: bool) -> None:
     if as_json:
         from stallwise.doctor.examine import diagnose
         from stallwise.render.json import to_dict
+        from stallwise.surfaces.remarks import with_remarks
 
+        about = {k: v for k, v in asdict(seen).items() if k not in ("stacks", "memory")}
         lines = [{"line": line, "share": share} for line, share in holding(seen)]
-        about = {k: v for k, v in asdict(seen).items() if k != "stacks"}
-        click.echo(json.dumps({"seen": {**about, "main_thread": lines}, "diagnosis": to_dict(diagnose(where))}))
+        answer = to_dict(with_remarks(diagnose(where)))
+        click.echo(json.dumps({"seen": {**about, "main_thread": lines}, "diagnosis": answer}))
         return
     click.echo("\n".join(_lines(seen)))
     say(where, False)
 
 
-def holding(seen: object) -> list[tuple[str, float]]:
+def holding(seen: Seen) -> list[tuple[str, float]]:
     """The user's own innermost lines of the main thread with their shares, most first."""
-    from collections import Counter
+    from stallwise.evidence.user_lines import is_users
 
-    from stallwise.readers.native.stallwise_record import own_line
-    from stallwise.recorder.attach import Seen
-
-    assert isinstance(seen, Seen)
-    total, by_line = seen.stacks.total(), Counter[str]()
-    for stack, count in seen.stacks.items():
-        by_line[own_line(list(stack))] += count
-    return [(line, count / total) for line, count in by_line.most_common(8)]
+    stacks = seen.main
+    by_line = Counter[str]()
+    for stack, count in stacks.items():
+        by_line[next((line for line in stack if is_users(line)), stack[0])] += count
+    return [(line, count / stacks.total()) for line, count in by_line.most_common(MOST_LINES)]
 
 
-def _lines(seen: object) -> list[str]:
-    from stallwise.recorder.attach import Seen
+def _lines(seen: Seen) -> list[str]:
     from stallwise.units import Unit, show
 
-    assert isinstance(seen, Seen)
-    size, rate = Unit.BYTE, Unit.BYTE_PER_S
-    rows = [f"process {seen.pid}: {seen.command[:100]}"]
-    rows.append(
-        f"  {seen.cores:.2f} cores busy, {show(seen.memory_bytes, size)} of memory, {seen.threads} threads, "
-        f"reads {show(seen.read_bytes_s, rate)}, writes {show(seen.written_bytes_s, rate)}"
-        + (f", last seen waiting in the kernel at {seen.waits}" if seen.waits else "")
-    )
+    size = show(float(seen.memory[-1][1]), Unit.BYTE) if seen.memory else "unknown bytes"
+    read, written = show(seen.read_bytes_s, Unit.BYTE_PER_S), show(seen.written_bytes_s, Unit.BYTE_PER_S)
+    waits = f", last seen waiting in the kernel at {seen.waits}" if seen.waits else ""
+    rows = [
+        f"process {seen.pid}: {seen.command[:100]}",
+        f"  {seen.cores:.2f} cores busy, {size} of memory, {seen.threads} threads, reads {read}, writes {written}{waits}",
+    ]
     if seen.why_no_stacks:
         return [*rows, f"  no stacks: {seen.why_no_stacks}"]
-    rows.append(f"  main thread, {seen.stacks.total()} looks:")
+    rows.append(f"  main thread, {seen.main.total()} looks:")
     return rows + [f"  {share:5.0%}  {line}" for line, share in holding(seen)]
