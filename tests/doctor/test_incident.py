@@ -215,8 +215,8 @@ def test_a_planted_fault_is_first_whatever_the_clocks(cause: str, form: str, tmp
     text, owner = FAULTS[cause]
     host, hours, skew = f"gpu-{dice.randint(10, 99)}", dice.choice([0, 2, 8, -5]), dice.uniform(-4, 4)
     fault = START + timedelta(seconds=dice.uniform(0, 4000))
-    said = [(fault - timedelta(seconds=600 * k), NOISE[k % 3]) for k in range(7, 0, -1)]
-    said += [(fault, text), (fault + timedelta(seconds=400), "docker0: port 4(veth1) entered forwarding state")]
+    printed = [(fault - timedelta(seconds=600 * k), NOISE[k % 3]) for k in range(7, 0, -1)]
+    printed += [(fault, text), (fault + timedelta(seconds=400), "docker0: port 4(veth1) entered forwarding state")]
 
     def line(at: datetime, message: str) -> str:
         local = at + timedelta(hours=hours, seconds=skew)
@@ -234,12 +234,12 @@ def test_a_planted_fault_is_first_whatever_the_clocks(cause: str, form: str, tmp
     log += f"[{died:%Y-%m-%dT%H:%M:%S}Z] [rank7]: ncclRemoteError: A call failed possibly due to a network error "
     log += "or a remote process exiting prematurely.\n"
     incident = timed(
-        tmp_path, **{f"dmesg-{host}__txt": "".join(line(at, message) for at, message in said), "train__log": log}
+        tmp_path, **{f"dmesg-{host}__txt": "".join(line(at, message) for at, message in printed), "train__log": log}
     )
     assert incident.first is not None and text[:30] in incident.first.sentence
     assert incident.owner == owner
     assert incident.drain == ((host,) if owner in ("node", "network") else ())
-    true = {f"line {n}": at for n, (at, _) in enumerate(said, 1)}
+    true = {f"line {n}": at for n, (at, _) in enumerate(printed, 1)}
     true_of_log = {f"line {n}": begun + timedelta(seconds=2 * n - 2) for n in range(1, 61)} | {"line 61": died}
     for pair in incident.before:
         earlier, later = ((true if "dmesg" in s.file else true_of_log)[s.where] for s in (pair.earlier, pair.later))

@@ -116,7 +116,7 @@ def _stacks(seen: Seen, raw: Path) -> None:
         seen.why_no_stacks = f"py-spy: {error}"
         return
     if not raw.exists():
-        seen.why_no_stacks = f"py-spy could not look: {words[0] if words else 'it said nothing'}"
+        seen.why_no_stacks = f"py-spy could not look: {words[0] if words else 'it printed nothing'}"
         return
     seen.stacks = main_threads(raw.read_text(encoding="utf-8", errors="replace"), seen.pid, _here(seen.pid))
     raw.unlink()

@@ -1,7 +1,7 @@
 """What grows while memory grows: the job's containers that gained elements between two looks, with the bytes of a new one.
 
 Looked at twice, and only where the memory of the process or of its allocator has risen at every mark: a look goes through all
-that the garbage collector tracks (some 20 ms for a hundred thousand objects), on the training thread, between two steps.
+that `gc` tracks (some 20 ms for a hundred thousand objects), on the training thread, between two steps.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from pathlib import PurePath
 from stallwise.evidence.event import Event
 from stallwise.evidence.evidence import Evidence
 
-# Words of file names that say what a log is; those of MACHINE are only said of a machine's own.
+# Words of file names that say what a log is; those of MACHINE only fit a machine's own.
 MACHINE = frozenset(
     """dmesg kern kernel messages syslog journal journalctl nvidia smi bmc sel ipmi ipmitool df mem ibstat dcgm lspci free
     sensors""".split()
