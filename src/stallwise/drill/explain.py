@@ -30,13 +30,13 @@ class Concept:
 
     name: str
     title: str
-    also: tuple[str, ...]
+    also: list[str]
     definition: str
     equation: str
     worked: Mapping[str, Any]
     shows: str
-    causes: tuple[str, ...]
-    cards: tuple[str, ...]
+    causes: list[str]
+    cards: list[str]
 
     @property
     def number(self) -> tuple[float, Unit]:
@@ -67,11 +67,8 @@ def concepts() -> dict[str, Concept]:
     found = {}
     for file in sorted(folder.iterdir(), key=lambda f: f.name):
         if file.name.endswith(".toml"):
-            name, row = file.name[:-5], tomllib.loads(file.read_text(encoding="utf-8"))
-            found[name] = Concept(
-                name, row["title"], tuple(row["also"]), row["definition"], row["equation"], row["worked"], row["shows"],
-                tuple(row["causes"]), tuple(row["cards"]),
-            )  # fmt: skip
+            name = file.name.removesuffix(".toml")
+            found[name] = Concept(name, **tomllib.loads(file.read_text(encoding="utf-8")))
     return found
 
 
@@ -130,9 +127,9 @@ def explained(text: str) -> dict[str, Any]:
     if concept is not None:
         value, unit = concept.number
         return {
-            "concept": concept.name, "title": concept.title, "also": list(concept.also), "definition": concept.definition,
+            "concept": concept.name, "title": concept.title, "also": concept.also, "definition": concept.definition,
             "equation": concept.equation, "worked": {"of": concept.worked["of"], "value": value, "unit": unit.value},
-            "shows": concept.shows, "causes": list(concept.causes), "cards": list(concept.cards), "text": concept.page(),
+            "shows": concept.shows, "causes": concept.causes, "cards": concept.cards, "text": concept.page(),
         }  # fmt: skip
     if len(text.split()) >= FEWEST_WORDS or text.lower() in {c.id for c in all_cards()}:
         found = answered(text)

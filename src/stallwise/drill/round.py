@@ -74,7 +74,7 @@ class Round:
     @property
     def stage(self) -> str:
         """What is asked next; "" when all is answered."""
-        return next((s for s in STAGES if s not in self._given and (s != "again" or self._unread)), "")
+        return next((s for s in STAGES if s not in self._given and (s != "again" or self.unread)), "")
 
     @property
     def _given(self) -> dict[str, Any]:
@@ -102,26 +102,18 @@ class Round:
         return "\n".join(str(given[s]) for s in ("tell", "again") if given.get(s))
 
     @property
-    def _unread(self) -> tuple[str, ...]:
-        account_text = self._given.get("tell")
-        return weigh(account_text, self.account).unread if account_text else ()
-
-    @property
     def unread(self) -> tuple[str, ...]:
         """What could not be read from the account: asked back once."""
-        return self._unread
+        first = self._given.get("tell")
+        return weigh(first, self.account).unread if first else ()
 
     @property
     def weighed(self) -> Weighed:
         """The account as it was understood; a suspect that was picked by its number gives the class, not the mechanism."""
         done = weigh(self.full_account, self.account)
         picked = re.match(r"\s*(\d)(?![\w%])", self._given.get("again") or "")
-        place = int(picked[1]) - 1 if picked else -1
-        if (
-            done.cause.level == MISSING
-            and 0 <= place < len(self.candidates)
-            and self.candidates[place] in self.incident.accepted
-        ):
+        lines = dict(enumerate(self.candidates, start=1))
+        if done.cause.level == MISSING and picked and lines.get(int(picked[1])) in self.incident.accepted:
             return replace(done, cause=Mark(PASS, "the class was picked from the list; say the mechanism yourself"))
         return done
 
@@ -157,14 +149,10 @@ class Round:
         return tuple(dict.fromkeys(k for e in self.events if e.kind == "ask" for k in json.loads(e.text)["kinds"]))
 
     @property
-    def lost_min(self) -> int:
-        """Minutes spent on what does not exist here."""
-        return sum(ABSENT_MIN * bool(json.loads(e.text)["absent"]) for e in self.events if e.kind == "ask")
-
-    @property
     def minutes(self) -> int:
-        """Spent on exhibits so far."""
-        return sum(artifacts()[k].minutes for k in self.asked) + self.lost_min
+        """Spent on exhibits so far, and on what does not exist here."""
+        lost = sum(ABSENT_MIN * bool(json.loads(e.text)["absent"]) for e in self.events if e.kind == "ask")
+        return sum(artifacts()[k].minutes for k in self.asked) + lost
 
     def think(self, text: str) -> None:
         """A hypothesis, for the record: it is not graded, its time is shown."""
@@ -190,23 +178,21 @@ class Round:
             if any(not 0 <= p < len(self.menu) for p in places):
                 raise BadRequest("that is not on the menu", hint=f"1 to {len(self.menu)}, or say it in words")
             return [self.menu[p] for p in places], [], []
-        kinds: list[str] = []
-        absent: list[str] = []
-        unknown: list[str] = []
-        for part in (p for p in re.split(r"[;,]|\band\b|\bplus\b|\bas well as\b", request) if p.strip()):
-            found = meant(part)
-            here = next((k for k in found if k in self.incident.kinds), None)
-            if here:
-                kinds.append(here)
-            elif found:
-                absent.append(found[0])
-            else:
-                unknown.append(part.strip())
-        if not kinds and not absent:
-            found = meant(request)
-            kinds = [k for k in found if k in self.incident.kinds][:1]
-            absent = [] if kinds else list(found[:1])
-        return list(dict.fromkeys(kinds)), list(dict.fromkeys(absent)), unknown
+        found: dict[str, list[str]] = {"here": [], "absent": [], "unknown": []}
+        parts = [p for p in re.split(r"[;,]|\band\b|\bplus\b|\bas well as\b", request) if p.strip()]
+        for part in (parts, [request]):
+            if not found["here"] and not found["absent"]:
+                self._sorted(part, found)
+        return list(dict.fromkeys(found["here"])), list(dict.fromkeys(found["absent"])), found["unknown"]
+
+    def _sorted(self, parts: list[str], found: dict[str, list[str]]) -> None:
+        """Each part of a request: what it means here, what it means that is not here, or its words."""
+        for part in parts:
+            kinds = meant(part)
+            here = next((k for k in kinds if k in self.incident.kinds), None)
+            found["here" if here else "absent" if kinds else "unknown"].append(
+                here or (kinds[0] if kinds else part.strip())
+            )
 
     def hand_out(self, exhibits: tuple[Exhibit, ...]) -> Path:
         """Lays whole files beside the journal, for the player's own tools; says where."""

@@ -42,7 +42,9 @@ _UNDONE_BEFORE = re.compile(
 )
 # What stands behind it and denies it.
 _DENIED_BEHIND = re.compile(
-    r"^(?:[^.;:]{0,70}?)(?P<no>\b(?:is|are|was|were|has|have|can|could|would|does|do|should|must|need|needs|will|as)\s+(?:not|no|"
+    # Up to the verb there is no other subject: "with K = 32 the loads aren't hidden" denies no K.
+    r"^(?:(?!(?<!of )(?<!in )(?<!on )(?<!at )(?<!for )(?<!by )\b(?:the|a|an|our|their)\b)[^.;:]){0,70}?"
+    r"(?P<no>\b(?:is|are|was|were|has|have|can|could|would|does|do|should|must|need|needs|will|as)\s+(?:not|no|"
     r"never|hardly|also not|certainly not)\b|\b(?:ca|do|does|did|is|are|was|were|has|have|could|would|should|must|need|wo)n't\b|"
     r"\bcannot\b|"
     r"\b(?:is|are|be|as|seems?|looks?) (?:irrelevant|unaffected|unrelated|pointless|useless|fine|healthy|innocent|excluded|"
@@ -60,12 +62,19 @@ _GUESSED = re.compile(
 )
 # What asserts nothing: a condition, an assumption, a question.
 _SUPPOSED = re.compile(r"\b(?:if|unless|would|assum\w*|suppos\w*|were to|holds? for|meant for|whether)\b|\?")
-# Where an account begins to say what is to be done: under a heading, else at a modal verb or a count.
+# Where an account begins to say what is to be done: under a heading, else at a modal verb or a first step.
 _HEADING = re.compile(r"\b(?:(?:fix(?:es)?|remed(?:y|ies)|cures?|actions?|plan|order)\b[^.:;]{0,30}|do\s?)[:=]")
-_PLAN = re.compile(
-    r"\b(?:i'd|i would|i'll|i will|we'd|we should|we would|should|let's|must|need to|needs to|want to|start with|begin with)\b|"
-    r"(?:^|[.;:,]\s|\n)\W{0,8}(?:first|firstly|then|next|second|secondly|afterwards|finally|after that|later|1[.):])(?!\w)"
+_OPENS = re.compile(
+    r"\b(?:i'd|i would|i'll|i will|we'd|we should|we would|should|let's|must|needs? to|(?:we|just|only) needs?|want to|start with|"
+    r"begin with)\b|(?:^|[.;:,]\s|\n)\W{0,8}(?:first|firstly|1[.):]|(?:so|hence|thus):)(?!\w)"
 )
+# A further step: what stands before it was one too.
+_GOES_ON = re.compile(r"(?:^|[.;:,]\s|\n)\W{0,8}(?:then|next|second|secondly|afterwards|finally|after that|later)(?!\w)")
+# What may stand before the verb that orders something, and before a step whose verb is left out ("then interleaving depth").
+_LEAD = re.compile(
+    r"\W{0,8}(?:(?:and|so|then|next|hence|thus|therefore|first|second|third|finally|afterwards|after that|later|[1-9])\b\W{0,8}){0,8}"
+)
+_ELIDED = " (do, tune)"
 _OBJECT = re.compile(r"\s{1,3}(?:the|a|an|it|that|this|these|those|them|all|one|each|every|its|their|my|our|whoever)\b")
 
 
@@ -127,6 +136,8 @@ def claims_in(text: str, ideas: Sequence[Idea], across: bool = False, steps: boo
     """
     found = []
     parts = sentences(text, _STEP if steps else _SENTENCE)
+    if steps:
+        parts = [(at, part + _ELIDED if _LEAD.match(part)[0].strip() else part) for at, part in parts]  # type: ignore[index]
     if across:
         parts += [(a, f"{one} ; {two}") for (a, one), (_, two) in pairwise(parts)]
     for at, sentence in parts:
@@ -174,7 +185,8 @@ def plan_start(text: str, claims: Sequence[Claim] | None = None) -> tuple[bool, 
     cleaned = _plain(text)
     if heading := _HEADING.search(cleaned):
         return True, heading.start()
-    begun = [m.start() for m in _PLAN.finditer(cleaned)] + [c.at for c in claims or () if c.ordered]
+    begun = [m.end() - 1 for m in _OPENS.finditer(cleaned)] + [m.start() for m in _GOES_ON.finditer(cleaned)]
+    begun += [c.at for c in claims or () if c.ordered]
     starts = (
         at
         for at, sentence in sentences(text)
@@ -231,7 +243,7 @@ def _claimed(line: tuple[str, ...], sentence: str, at: int, name: str, action: b
         denied = any(_denied(sentence, place, chosen, action) for place in chosen)
         narrowest = min(zip(line, chosen, strict=True), key=lambda pair: pair[0].count("|"))[1]
         guessed = bool(_GUESSED.search(sentence, _clause_start(sentence, low), low))
-        begins = not sentence[: place[0]].strip(" -*") and (len(line) > 1 or _OBJECT.match(sentence, place[1]))
+        begins = _LEAD.fullmatch(sentence, 0, place[0]) and (len(line) > 1 or _OBJECT.match(sentence, place[1]))
         claim = Claim(name, at + narrowest[0], denied, guessed, bool(begins))
         if best is None or (best.denied and not denied):
             best = claim
