@@ -19,7 +19,7 @@ REPEATED = 0.8  # of a sentence's words stand in the question: little of it is t
 LEAST_WORDS = 6  # below it there is nothing to weigh
 
 _SENTENCE = re.compile(r"(?<=[.!?;])(?<!\b[ie]\.[eg]\.)(?:\s+|$)|\n+")
-_STEP = re.compile(
+STEP = re.compile(
     _SENTENCE.pattern + r"|,?\s{1,3}(?:and\s{1,3})?(?=(?:then|afterwards|after that|next|finally|later)\b)"
 )
 _CLAUSE = re.compile(
@@ -42,9 +42,7 @@ _UNDONE_BEFORE = re.compile(
 )
 # What stands behind it and denies it.
 _DENIED_BEHIND = re.compile(
-    # Up to the verb there is no other subject: "with K = 32 the loads aren't hidden" denies no K.
-    r"^(?:(?!(?<!of )(?<!in )(?<!on )(?<!at )(?<!for )(?<!by )\b(?:the|a|an|our|their)\b)[^.;:]){0,70}?"
-    r"(?P<no>\b(?:is|are|was|were|has|have|can|could|would|does|do|should|must|need|needs|will|as)\s+(?:not|no|"
+    r"^(?:[^.;:]{0,70}?)(?P<no>\b(?:is|are|was|were|has|have|can|could|would|does|do|should|must|need|needs|will|as)\s+(?:not|no|"
     r"never|hardly|also not|certainly not)\b|\b(?:ca|do|does|did|is|are|was|were|has|have|could|would|should|must|need|wo)n't\b|"
     r"\bcannot\b|"
     r"\b(?:is|are|be|as|seems?|looks?) (?:irrelevant|unaffected|unrelated|pointless|useless|fine|healthy|innocent|excluded|"
@@ -53,6 +51,8 @@ _DENIED_BEHIND = re.compile(
     r"irrelevant|unaffected))"
 )
 _TAKEN_BACK = re.compile(r"^[^.;:,]{0,40}?\bwhich (?:is|are|was|were) (?:not|never)\b")
+# What stands before a thing that is no subject: "with K = 32 the loads aren't hidden" denies no K.
+_ASIDE = re.compile(r"\b(?:with|given|despite)(?=(?:\W+[\w/'-]+){0,3}\W*$)")
 _ONLY = re.compile(
     r"\bnot only\b|\bnot just\b|\bno longer\b|\bno doubt\b|\bnothing but\b|\bnot (?:to|from) [\w ]{1,20}but\b"
 )
@@ -66,16 +66,18 @@ _SUPPOSED = re.compile(r"\b(?:if|unless|would|assum\w*|suppos\w*|were to|holds? 
 _HEADING = re.compile(r"\b(?:(?:fix(?:es)?|remed(?:y|ies)|cures?|actions?|plan|order)\b[^.:;]{0,30}|do\s?)[:=]")
 _OPENS = re.compile(
     r"\b(?:i'd|i would|i'll|i will|we'd|we should|we would|should|let's|must|needs? to|(?:we|just|only) needs?|want to|start with|"
-    r"begin with)\b|(?:^|[.;:,]\s|\n)\W{0,8}(?:first|firstly|1[.):]|(?:so|hence|thus):)(?!\w)"
+    r"begin with|(?:remedy|fix|cure|answer|solution) (?:is|would be))\b|"
+    r"(?:^|[.;:,]\s|\n)\W{0,8}(?:first|firstly|1[.):]|(?:so|hence|thus):)(?!\w)|\b(?:first|second)(?=\s?[.,;:)\n])"
 )
 # A further step: what stands before it was one too.
-_GOES_ON = re.compile(r"(?:^|[.;:,]\s|\n)\W{0,8}(?:then|next|second|secondly|afterwards|finally|after that|later)(?!\w)")
+_GOES_ON = re.compile(
+    r"(?:^|[.;:,]\s|\n)\W{0,8}(?:only\s)?(?:then|next|second|secondly|afterwards|finally|after that|later)(?!\w)"
+)
 # What may stand before the verb that orders something, and before a step whose verb is left out ("then interleaving depth").
 _LEAD = re.compile(
     r"\W{0,8}(?:(?:and|so|then|next|hence|thus|therefore|first|second|third|finally|afterwards|after that|later|[1-9])\b\W{0,8}){0,8}"
 )
 _ELIDED = " (do, tune)"
-_OBJECT = re.compile(r"\s{1,3}(?:the|a|an|it|that|this|these|those|them|all|one|each|every|its|their|my|our|whoever)\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +137,7 @@ def claims_in(text: str, ideas: Sequence[Idea], across: bool = False, steps: boo
     `across`: its words may stand in two sentences; `steps`: in one step of a plan alone, and what takes a remedy away denies it.
     """
     found = []
-    parts = sentences(text, _STEP if steps else _SENTENCE)
+    parts = sentences(text, STEP if steps else _SENTENCE)
     if steps:
         parts = [(at, part + _ELIDED if _LEAD.match(part)[0].strip() else part) for at, part in parts]  # type: ignore[index]
     if across:
@@ -185,7 +187,9 @@ def plan_start(text: str, claims: Sequence[Claim] | None = None) -> tuple[bool, 
     cleaned = _plain(text)
     if heading := _HEADING.search(cleaned):
         return True, heading.start()
-    begun = [m.end() - 1 for m in _OPENS.finditer(cleaned)] + [m.start() for m in _GOES_ON.finditer(cleaned)]
+    begun = [m.end() - 1 for m in _OPENS.finditer(cleaned)] + [
+        p for m in _GOES_ON.finditer(cleaned) for p in (m.start(), m.end() - 1)
+    ]
     begun += [c.at for c in claims or () if c.ordered]
     starts = (
         at
@@ -200,7 +204,7 @@ def steps_of(text: str) -> list[tuple[int, str]]:
     """The steps of a plan, also those that commas part."""
     return [
         (at + m.start(), m[0])
-        for at, step in sentences(text, _STEP)
+        for at, step in sentences(text, STEP)
         for m in re.finditer(r"[^,]+(?:,(?=\S)[^,]*)*", step)
     ]
 
@@ -243,11 +247,16 @@ def _claimed(line: tuple[str, ...], sentence: str, at: int, name: str, action: b
         denied = any(_denied(sentence, place, chosen, action) for place in chosen)
         narrowest = min(zip(line, chosen, strict=True), key=lambda pair: pair[0].count("|"))[1]
         guessed = bool(_GUESSED.search(sentence, _clause_start(sentence, low), low))
-        begins = _LEAD.fullmatch(sentence, 0, place[0]) and (len(line) > 1 or _OBJECT.match(sentence, place[1]))
-        claim = Claim(name, at + narrowest[0], denied, guessed, bool(begins))
+        claim = Claim(name, at + narrowest[0], denied, guessed, _orders(sentence))
         if best is None or (best.denied and not denied):
             best = claim
     return best
+
+
+def _orders(step: str) -> bool:
+    """Whether it begins with a verb that says what to do."""
+    lead = _LEAD.match(step)
+    return lead is not None and pattern_of(lexicon()["orders"]).match(step, lead.end()) is not None
 
 
 def _clause_start(sentence: str, at: int) -> int:
@@ -274,6 +283,8 @@ def _denied(sentence: str, place: tuple[int, int], own: Sequence[tuple[int, int]
             return True
     if _TAKEN_BACK.search(sentence[end:]):
         return True
+    if _ASIDE.search(before, low):
+        return False
     stop = _CLAUSE.search(sentence, end)
     behind = _DENIED_BEHIND.search(sentence[end : stop.start() if stop else len(sentence)])
     return behind is not None and not any(

@@ -9,7 +9,18 @@ from stallwise.drill.cause_profiles import cause_profiles
 from stallwise.drill.claims.account import Account
 from stallwise.drill.claims.by_page import TRAP, explains, plan_by_page, reads_as, steps_by_page
 from stallwise.drill.claims.languages import in_english
-from stallwise.drill.claims.reader import Idea, asserted, claims_in, guesses_in, idea_of, is_prose, own_words, planned
+from stallwise.drill.claims.reader import (
+    STEP,
+    Idea,
+    asserted,
+    claims_in,
+    guesses_in,
+    idea_of,
+    is_prose,
+    own_words,
+    planned,
+    sentences,
+)
 from stallwise.drill.claims.sums import false_comparisons, false_sums
 from stallwise.drill.quantity import numbers
 from stallwise.units import Unit
@@ -58,13 +69,14 @@ def weigh(text: str, account: Account) -> Weighed:
         empty = Mark(MISSING, "a list of terms claims nothing: say what is so, why, and what you would do")
         return Weighed(empty, empty, empty, empty, ("cause", "fixes"), ())
     at, steps = _steps(text, account)
+    ordered = _in_order(text, at, steps)
     cause = _cause_by_page(text, account, at) if account.offered else _cause(text, account, at)
     found = [i.says for i in (account.cause, *_affirmed(text, account.mechanisms)) if cause.level]
     found += [f"{n}. {says}" for n, (_, says) in enumerate(steps, start=1)]
     named = cause.level or bool(claims_in(text, (account.cause,)))
-    lacking = {"cause": not named, "fixes": len(steps) < (1 if account.offered else ENOUGH_FIXES)}
+    lacking = {"cause": not named, "fixes": not (steps if account.offered else ordered)}
     unread = tuple(name for name, missing in lacking.items() if missing)
-    marks = (_fixes(steps, account), _boring(text, account, cause), _numbers(text, account, sums))
+    marks = (_fixes(steps, ordered, account), _boring(text, account, cause), _numbers(text, account, sums))
     return Weighed(cause, *marks, unread, tuple(found))
 
 
@@ -76,6 +88,12 @@ def _steps(text: str, account: Account) -> tuple[int, list[tuple[str, str]]]:
         )
     at, order = planned(text, tuple(account.actions.values()))
     return at, [(name, account.actions[name].says) for name in order]
+
+
+def _in_order(text: str, plan_at: int, steps: list[tuple[str, str]]) -> bool:
+    """Whether there are enough steps for an order, one of them at most in words that were not understood."""
+    written = sum(at + len(step) > plan_at for at, step in sentences(text, STEP))
+    return len(steps) >= ENOUGH_FIXES or (len(steps) == ENOUGH_FIXES - 1 and written >= ENOUGH_FIXES)
 
 
 def _cause_by_page(text: str, account: Account, plan_at: int) -> Mark:
@@ -129,7 +147,7 @@ def _affirmed(text: str, ideas: tuple[Idea, ...]) -> list[Idea]:
     return [i for i in ideas if i.name in found]
 
 
-def _fixes(steps: list[tuple[str, str]], account: Account) -> Mark:
+def _fixes(steps: list[tuple[str, str]], ordered: bool, account: Account) -> Mark:
     rank = {idea.name: r for r, idea in account.fixes}
     best = next(i for r, i in account.fixes if r == 1).says
     remedies = [step for step in steps if step[0] not in account.checks]
@@ -146,7 +164,7 @@ def _fixes(steps: list[tuple[str, str]], account: Account) -> Mark:
             if own >= FEW_FIXES
             else Mark(PASS, "right; rank more of them")
         )
-    if len(steps) < ENOUGH_FIXES:
+    if not ordered:
         return Mark(MISSING, f"the right remedy first; rank at least {ENOUGH_FIXES}, what is looked at included")
     given = [rank[name] for name, _ in remedies if name in rank]
     pairs = [(a, b) for n, a in enumerate(given) for b in given[n + 1 :] if a != b]
