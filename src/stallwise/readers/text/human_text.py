@@ -28,7 +28,7 @@ def first_statement(sentences: Iterable[str], page: str) -> tuple[str, bool]:
     statement = next((s for s in sentences if _is_prose(s)), "")
     if not statement or _words("content").search(plain(page)):
         return "", False
-    return statement, _asks(page)
+    return statement, asks(page)
 
 
 def is_content(words: str) -> bool:
@@ -36,10 +36,11 @@ def is_content(words: str) -> bool:
 
     "O1 is fine" in "with O3 all is NaN, O1 is fine" tells where the trouble is not.
     """
-    return _words("content").search(plain(words)) is not None and not _asks(words) and not symptom_in(words)
+    return _words("content").search(plain(words)) is not None and not asks(words) and not symptom_in(words)
 
 
-def _asks(page: str) -> bool:
+def asks(page: str) -> bool:
+    """Whether somebody asks, is disappointed or sees a contrast with what should be."""
     return _QUESTION.search(page) is not None or _words("asking").search(plain(page)) is not None
 
 
