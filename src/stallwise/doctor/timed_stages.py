@@ -37,7 +37,7 @@ def stage_owners(
     if evidence.timelines:
         return []
     claimed = {f.category for f in found if f.category is not None}
-    judged = {f.cause for f in found}
+    judged = {f.cause for f in found} | {cause for f in found if f.is_verdict for cause in f.explains}
     step_s = _step_s(evidence, ledger)
     owned_findings = []
     for rule in rules:

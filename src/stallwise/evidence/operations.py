@@ -9,8 +9,15 @@ In meta, `laid_out` says that no moments are known, `traced` that the table is o
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import TYPE_CHECKING, Any
+
+from stallwise.late import np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 KIND = "operations"
+DENSE = 1 << 22  # values this close together are numbered by a lookup table, others by sorting
 UNKNOWN = -1
 INTEGERS = ("replica", "stage", "tensor", "step", "microbatch", "chunk", "order", "label")
 TIMES = ("start_s", "duration_s")
@@ -41,3 +48,17 @@ SENDS = (Work.FORWARD_SEND, Work.BACKWARD_SEND)
 RECEIVES = (Work.FORWARD_RECEIVE, Work.BACKWARD_RECEIVE)
 COLLECTIVES = (Work.GRADIENT_SYNC, Work.PARAMETER_GATHER)
 COMMUNICATION = (*SENDS, *RECEIVES, *COLLECTIVES)
+
+
+def numbered(values: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """The distinct values in order, and the place of each among them."""
+    if not len(values):
+        return np.zeros(0, np.int64), np.zeros(0, np.int32)
+    least, most = int(values.min()), int(values.max())
+    if most - least >= DENSE:
+        found, at = np.unique(values, return_inverse=True)
+        return found.astype(np.int64), at.astype(np.int32)
+    seen = np.zeros(most - least + 1, bool)
+    from_least = values if least == 0 else values - least
+    seen[from_least] = True
+    return np.flatnonzero(seen) + least, (np.cumsum(seen, dtype=np.int32) - 1)[from_least]

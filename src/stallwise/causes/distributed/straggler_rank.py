@@ -199,9 +199,10 @@ def _because(evidence: Evidence, name: str, known: bool) -> tuple[Reason, ...]:
     share = evidence.get(q.STRAGGLER_CAUSE_SHARE)
     if share and known:
         found.append(Reason.of(f"{evidence.text(q.STRAGGLER_DETAIL)}: {share} of the delay", share))
-    since = evidence.get(q.STRAGGLER_SINCE)
-    if since:
-        found.append(Reason.of(f"since step {since}; before that it kept up", since))
+    since, cost = evidence.get(q.STRAGGLER_SINCE), evidence.get(q.STRAGGLER_COST)
+    if since and cost and often:
+        each = show(cost.number / often.number, Unit.SECOND)
+        found.append(Reason.of(f"since step {since}, {each} in each of them; before that it kept up", since))
     path = evidence.get(q.CRITICAL_RANK_SHARE)
     if path:
         found.append(Reason.of(f"{path} of the job's critical path runs on it", path))

@@ -20,12 +20,12 @@ def even_workers(evidence: Evidence) -> Proof | None:
     """How far the step is from that of equal workers."""
     step, ideal, slowdown = (evidence.get(x) for x in (d.JOB_STEP, q.IDEAL_STEP, q.SLOWDOWN))
     count, error = evidence.get(q.WORKERS), evidence.get(q.REPLAY_ERROR)
-    if not (step and ideal and slowdown and count and error):
+    if not (step and ideal and slowdown and count):
         return None
     says = f"{count} workers, {step} a step, {ideal} if all took the mean ({slowdown.number:.2f}x)"
     costs = (d.STRAGGLER_COST, q.STAGE_COST, q.SEQUENCE_COST, q.LINK_COST, q.PAUSE_COST)
     lacks = ""
-    if abs(error.number) > FAITHFUL:
+    if error and abs(error.number) > FAITHFUL:
         lacks = f"replayed unchanged, the step differs from the measured one by {abs(error.number):.0%}."
     elif any(evidence.value(x, 0.0) >= NOTICEABLE * step.number for x in costs):
         lacks = "some of them cost a noticeable part of the step."

@@ -15,7 +15,7 @@ from stallwise.evidence.catalog import workers as q
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import WHOLE, Fact, Note, Scope, Source, Table
 from stallwise.evidence.ledger import Category, Ledger
-from stallwise.evidence.operations import COLLECTIVES, COMMUNICATION, PASSES, UNKNOWN
+from stallwise.evidence.operations import COLLECTIVES, COMMUNICATION, PASSES, UNKNOWN, Work
 from stallwise.physics.sim.job.attribution import Attribution, Share, attribute
 from stallwise.physics.sim.job.faults import Fault, Kind, exposed_transfers_s, faults_of, peers_work
 from stallwise.physics.sim.job.grid import Grid
@@ -28,17 +28,18 @@ LONGEST = 0.99
 
 
 class JobFacts:
-    """Facts of one job."""
+    """Facts of one job; `timed`: durations alone are known, and what hides behind what is not."""
 
-    def __init__(self, job: Job, source: Source, members: Members) -> None:
-        self.job, self.source, self.members = job, source, members
+    def __init__(self, job: Job, source: Source, members: Members, *, timed: bool = False) -> None:
+        self.job, self.source, self.members, self.timed = job, source, members, timed
         self.hosts = _hosts(job.grid, members)
         grid = job.grid
         self.samples = int(grid.present.sum())
         self.measured_s = float(grid.measured_s().mean())
         self.attribution = attribute(job, self.hosts)
         self.error = self.attribution.step_s / self.measured_s - 1 if self.measured_s > 0 else 0.0
-        self.faults = faults_of(job)
+        self.faults = [f for f in faults_of(job) if not (timed and f.kind is Kind.SYNC)]
+        self.even = peers_work(job)
 
     def fact(self, quantity: Any, value: float | str, scope: Scope = WHOLE, **more: Any) -> Fact:
         return Fact(quantity, value, self.source, scope, samples=self.samples, **more)
@@ -46,8 +47,7 @@ class JobFacts:
     def all(self, *, with_ledger: bool = True) -> Iterator[Item]:
         """In the order of the story: the job, then its faults."""
         grid, found = self.job.grid, self.attribution
-        faithful = abs(self.error) <= FAITHFUL
-        if not faithful:
+        if not self.faithful:
             text = (
                 f"replayed unchanged, the step differs from the measured one by {abs(self.error):.1%}: dependencies are "
                 "not fully known, so costs are those of the tables alone"
@@ -61,36 +61,48 @@ class JobFacts:
         yield self.fact(d.RANKS_SEEN, float(grid.workers))
         yield self.fact(q.IDEAL_STEP, found.ideal_s)
         yield self.fact(q.SLOWDOWN, found.slowdown)
-        yield self.fact(q.REPLAY_ERROR, self.error)
+        if not self.timed:
+            yield self.fact(q.REPLAY_ERROR, self.error)
         yield self.fact(q.SLOWEST_SHARE, found.slowest.explains(found.lost_s))
         if len(grid.stages) > 1:
             yield self.fact(q.LAST_STAGE_SHARE, found.by_stage[-1].explains(found.lost_s))
             yield from self._bubble()
-        yield self.attribution_table()
-        for fault in self.faults:
-            yield from self.of_fault(fault, faithful=faithful)
-        yield from pictures(self.job, found, self.source)
+        yield self._attribution_table()
+        yield from self.some(*Kind)
 
-    def of_fault(self, fault: Fault, *, faithful: bool) -> Iterator[Item]:
-        """The facts of one fault."""
-        yield from _OF_KIND[fault.kind](self, fault, faithful)
+    def some(self, *kinds: Kind) -> Iterator[Item]:
+        """Faults of these kinds, and the pictures."""
+        for fault in self.faults:
+            if fault.kind in kinds and (self.faithful or fault.kind in _BY_TABLES):
+                yield from _OF_KIND[fault.kind](self, fault)
+        yield from pictures(self.job, self.attribution, self.even, self.members, self.source)
+
+    @property
+    def faithful(self) -> bool:
+        """Whether the replay is near enough to what was measured to price anything."""
+        return abs(self.error) <= FAITHFUL
 
     def name(self, replica: int, stage: int) -> str:
         """A worker, as a person would say it."""
         return worker_name(replica, stage, len(self.job.grid.stages), self.members)
 
     def _ledger(self) -> Ledger:
-        """Of a mean worker: computing, moving bytes while nothing else could run, and the rest, in which it waits for others."""
+        """Of a mean worker: its own work, moving bytes while nothing else could run, and the rest, in which it waits for others."""
         job, grid = self.job, self.job.grid
-        here = grid.present
-        work = [i for i, o in enumerate(grid.operations) if o.work not in COMMUNICATION]
-        stages = len(grid.stages)
-        whole = self.attribution.step_s
-        compute = min(float(job.work_s[work][:, here].sum(axis=0).mean()) / stages, whole)
-        moving = min(self._sync_s() + exposed_transfers_s(job), whole - compute)
-        rest = Category.BUBBLE if stages > 1 else Category.HOST_WAIT
-        seconds = {Category.COMPUTE: compute, Category.COMMUNICATION: moving, rest: whole - compute - moving}
-        return Ledger(seconds, self.source, samples=len(grid.steps))
+        left = self.attribution.step_s
+        seconds = dict.fromkeys((Category.COMPUTE, *_CATEGORY.values()), 0.0)
+        for i, operation in enumerate(grid.operations):
+            if operation.work not in COMMUNICATION:
+                mine = _CATEGORY.get(operation.work, Category.COMPUTE)
+                seconds[mine] += float(job.work_s[i][grid.present].mean()) / len(grid.stages)
+                seconds[Category.HOST_WAIT] += float(job.lead_s[i][grid.present].mean()) / len(grid.stages)
+        seconds[Category.COMMUNICATION] = self._sync_s() + exposed_transfers_s(job)
+        for category, value in seconds.items():
+            seconds[category] = min(value, left)
+            left -= seconds[category]
+        waits = Category.BUBBLE if len(grid.stages) > 1 else Category.COMMUNICATION
+        seconds[waits] = seconds.get(waits, 0.0) + left
+        return Ledger({c: x for c, x in seconds.items() if x > 0}, self.source, samples=len(grid.steps))
 
     def _bubble(self) -> Iterator[Fact]:
         """Idle as it is, and as it would be if all workers took the mean: the schedule's own."""
@@ -109,7 +121,7 @@ class JobFacts:
     def _sync_s(self) -> float:
         return next((f.cost_s for f in self.faults if f.kind is Kind.SYNC), 0.0)
 
-    def attribution_table(self) -> Table:
+    def _attribution_table(self) -> Table:
         """Slowdown and its shares, for whoever reads the answer as data."""
         found: Attribution = self.attribution
 
@@ -132,7 +144,7 @@ class JobFacts:
         }  # fmt: skip
         return Table(ATTRIBUTION, {}, self.source, meta=meta)
 
-    def worker(self, fault: Fault, faithful: bool) -> Iterator[Item]:
+    def worker(self, fault: Fault) -> Iterator[Item]:
         """A slow worker, or one that does what its peers do not."""
         first = max((f for f in self.faults if f.kind in _STRAGGLERS), key=lambda f: f.cost_s)
         if fault is not first:
@@ -141,7 +153,7 @@ class JobFacts:
         replica, stage = fault.workers[0]
         name, host = self._who(fault)
         scope = Scope(rank=replica) if stages == 1 else Scope(stage=stage, group=f"data-parallel rank {replica}")
-        cost = fault.cost_s if faithful else self._table_cost(fault)
+        cost = fault.cost_s if self.faithful else self._table_cost(fault)
         yield self.fact(d.STRAGGLER, name, scope)
         if host:
             yield self.fact(q.WORKER_HOST, host, scope)
@@ -183,11 +195,11 @@ class JobFacts:
     def _table_cost(self, fault: Fault) -> float:
         """Without a replay: what the worker computes beyond its peers."""
         stage = fault.stage if fault.stage >= 0 else self.job.grid.stages[0]
-        own = stage_times(self.job, peers_work(self.job)).get(stage, 0.0)
+        own = stage_times(self.job, self.even).get(stage, 0.0)
         return (fault.factor - 1) * own * fault.often
 
-    def stage(self, fault: Fault, faithful: bool) -> Iterator[Item]:
-        times = stage_times(self.job, peers_work(self.job))
+    def stage(self, fault: Fault) -> Iterator[Item]:
+        times = stage_times(self.job, self.even)
         mean = float(np.mean(list(times.values())))
         for stage, seconds in sorted(times.items()):
             yield self.fact(d.STAGE_COMPUTE, seconds, Scope(stage=stage))
@@ -195,12 +207,10 @@ class JobFacts:
         yield self.fact(d.STAGE_RATIO, fault.factor)
         yield self.fact(d.SLOWEST_STAGE, float(fault.stage))
         rest = (len(times) * mean - times[fault.stage]) / (len(times) - 1)
-        yield self.fact(q.STAGE_COST, fault.cost_s if faithful else times[fault.stage] - rest)
-        yield self.fact(q.STAGE_BALANCED, fault.balanced_s if faithful else times[fault.stage] - mean)
+        yield self.fact(q.STAGE_COST, fault.cost_s if self.faithful else times[fault.stage] - rest)
+        yield self.fact(q.STAGE_BALANCED, fault.balanced_s if self.faithful else times[fault.stage] - mean)
 
-    def sequence(self, fault: Fault, faithful: bool) -> Iterator[Item]:
-        if not faithful:
-            return
+    def sequence(self, fault: Fault) -> Iterator[Item]:
         yield self.fact(q.SEQUENCE_COST, fault.cost_s)
         yield self.fact(q.SEQUENCE_SPREAD, fault.factor)
         yield self.fact(q.SEQUENCE_TOGETHER, fault.together)
@@ -208,25 +218,19 @@ class JobFacts:
         usual = self.job.work_s[passes] / self.job.work_s[passes].mean(axis=(1, 2), keepdims=True)
         yield self.fact(q.SEQUENCE_LONGEST, float(np.quantile(usual[:, self.job.grid.present], LONGEST)))
 
-    def link(self, fault: Fault, faithful: bool) -> Iterator[Item]:
-        if not faithful:
-            return
+    def link(self, fault: Fault) -> Iterator[Item]:
         of = ", ".join(str(r) for r, _ in fault.workers[:4])
         where = f"stages {fault.link[0]} and {fault.link[1]}" + (f" of data-parallel rank {of}" if of else "")
         yield self.fact(q.LINK, where)
         yield self.fact(q.LINK_COST, fault.cost_s)
         yield self.fact(q.LINK_RATIO, fault.factor)
 
-    def pause(self, fault: Fault, faithful: bool) -> Iterator[Item]:
-        if not faithful:
-            return
+    def pause(self, fault: Fault) -> Iterator[Item]:
         yield self.fact(q.PAUSE_COST, fault.cost_s)
         yield self.fact(q.PAUSE_OFTEN, fault.often)
         yield self.fact(q.PAUSE_ONE, fault.factor, note=self.name(*fault.workers[0]))
 
-    def sync(self, fault: Fault, faithful: bool) -> Iterator[Item]:
-        if not faithful:
-            return
+    def sync(self, fault: Fault) -> Iterator[Item]:
         yield self.fact(d.COMM_EXPOSED, fault.cost_s)
         yield self.fact(d.COMM_SHARE, fault.cost_s / self.attribution.step_s)
         yield self.fact(d.WAIT_FOR_PEERS, 0.0)
@@ -258,6 +262,10 @@ def _hosts(grid: Grid, members: Members) -> dict[str, list[tuple[int, int]]]:
 
 
 _STRAGGLERS = (Kind.WORKER, Kind.INPUT, Kind.CHECKPOINT)
+_BY_TABLES = (*_STRAGGLERS, Kind.STAGE)  # priced without a replay, too
+_CATEGORY = {
+    Work.INPUT: Category.INPUT_WAIT, Work.CHECKPOINT: Category.CHECKPOINT, Work.GARBAGE: Category.HOST_WAIT,
+}  # fmt: skip
 _OF_KIND = {
     Kind.WORKER: JobFacts.worker, Kind.INPUT: JobFacts.worker, Kind.CHECKPOINT: JobFacts.worker, Kind.STAGE: JobFacts.stage,
     Kind.SEQUENCE: JobFacts.sequence, Kind.LINK: JobFacts.link, Kind.PAUSE: JobFacts.pause, Kind.SYNC: JobFacts.sync,

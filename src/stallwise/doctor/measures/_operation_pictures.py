@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from stallwise.doctor.measures._operation_rows import Members
 from stallwise.evidence.fact import Source, Table
 from stallwise.evidence.operations import COMMUNICATION, PASSES, Work
 from stallwise.physics.sim.job.attribution import Attribution
+from stallwise.physics.sim.job.grid import Floats
 from stallwise.physics.sim.job.replay import Job
 
 WORKERS = "job.workers"  # rows: workers and steps
@@ -19,15 +21,15 @@ STEPS = "job.steps"  # rows: operations of one replica in one step, real and ide
 MOST_CELLS = 200_000
 
 
-def pictures(job: Job, found: Attribution, source: Source) -> Iterator[Table]:
-    """Tables that a report draws."""
-    yield _workers(job, source)
+def pictures(job: Job, found: Attribution, even_s: Floats, members: Members, source: Source) -> Iterator[Table]:
+    """Tables that a report draws; `even_s`: durations without slow workers, which would look like long stages."""
+    yield _workers(job, members, source)
     if len({o.number for o in job.grid.operations if o.is_pass}) > 1:
-        yield _microbatches(job, source)
+        yield _microbatches(job, even_s, source)
     yield _one_step(job, found, source)
 
 
-def _workers(job: Job, source: Source) -> Table:
+def _workers(job: Job, members: Members, source: Source) -> Table:
     """Seconds that each worker computed or stood still beyond the quicker half of its stage."""
     grid = job.grid
     rows: dict[str, list[NDArray[Any]]] = {name: [] for name in ("replica", "stage", "step", "beyond_s", "worked_s")}
@@ -42,17 +44,19 @@ def _workers(job: Job, source: Source) -> Table:
         rows["step"].append(np.tile(grid.steps[steps], len(total)))
         rows["beyond_s"].append(np.where(present, total - peers, np.nan).ravel())
         rows["worked_s"].append(np.where(present, total, np.nan).ravel())
-    return Table(WORKERS, {name: np.concatenate(values) for name, values in rows.items()}, source)
+    known = {(s, r): members[r, s] for s in grid.stages for r in grid.replicas.tolist() if (r, s) in members}
+    meta = {"members": {key: (who.rank, who.host) for key, who in known.items()}}
+    return Table(WORKERS, {name: np.concatenate(values) for name, values in rows.items()}, source, meta=meta)
 
 
-def _microbatches(job: Job, source: Source) -> Table:
+def _microbatches(job: Job, even_s: Floats, source: Source) -> Table:
     """Mean and deviation of forward and backward of each microbatch on each stage."""
     grid = job.grid
     cells: dict[tuple[int, int], list[int]] = {}
     for i in grid.where(*PASSES):
         cells.setdefault((grid.operations[i].stage, grid.operations[i].number), []).append(i)
     keys = sorted(cells)
-    totals = [job.work_s[cells[key]].sum(axis=0)[grid.present] for key in keys]
+    totals = [even_s[cells[key]].sum(axis=0)[grid.present] for key in keys]
     columns = {
         "stage": np.array([k[0] for k in keys]), "microbatch": np.array([k[1] for k in keys]),
         "mean_s": np.array([t.mean() for t in totals]), "deviation_s": np.array([t.std() for t in totals]),

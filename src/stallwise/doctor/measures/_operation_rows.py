@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from stallwise.evidence.fact import Table
-from stallwise.evidence.operations import INTEGERS, TIMES, UNKNOWN, Work
+from stallwise.evidence.operations import INTEGERS, TIMES, UNKNOWN, Work, numbered
 from stallwise.late import np
-from stallwise.physics.sim.job.grid import numbered
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import numpy as np
 
-from stallwise.doctor.measures._hidden_waits import without_hidden_waits
-from stallwise.doctor.measures._job_facts import FAITHFUL, JobFacts, worker_name
-from stallwise.doctor.measures._operation_pictures import pictures
-from stallwise.doctor.measures._operation_rows import Columns, Members, together
-from stallwise.doctor.measures._traced_ranks import Traced, traced_ranks
-from stallwise.doctor.measures._waiting_ranks import least_waiting
+from stallwise.doctor.measures._job_facts import JobFacts, worker_name
+from stallwise.doctor.measures._operation_rows import Columns, Members, Rows, together
+from stallwise.doctor.measures._rank_times import least_waiting, without_hidden_waits
+from stallwise.doctor.measures._traced_ranks import traced_ranks
 from stallwise.doctor.measures.clocks import TABLE as MATCHED
 from stallwise.evidence.catalog import distributed as d
-from stallwise.evidence.catalog import workers as q
 from stallwise.evidence.evidence import Evidence, Item
-from stallwise.evidence.fact import Fact, Note, Scope, Source, Table
+from stallwise.evidence.fact import Fact, Note, Scope, Source
 from stallwise.evidence.ledger import Category
-from stallwise.evidence.operations import KIND, PASSES, Work
+from stallwise.evidence.operations import KIND, PASSES, Work, numbered
 from stallwise.physics.sim.job.clocks import Clocks, align
 from stallwise.physics.sim.job.faults import Kind
-from stallwise.physics.sim.job.grid import Grid, grid_of, numbered
+from stallwise.physics.sim.job.grid import Grid, grid_of
 from stallwise.physics.sim.job.replay import Job, NoOrder, job_of
 from stallwise.physics.sim.job.scheduled import BACKWARD_RATIO, scheduled_job
 from stallwise.units import Unit, show
@@ -30,74 +27,55 @@ ORDER = 40
 
 
 def from_evidence(evidence: Evidence) -> Iterator[Item]:
-    """Facts of the whole job; notes of what was left out."""
+    """Facts of the whole job, and what was left out: from timelines of operations, else traces of ranks, else times of parts."""
     tables = evidence.table(KIND)
-    if not tables:
-        return
     recorded = [t for t in tables if not t.meta.get("laid_out") and not t.meta.get("traced")]
     times = [t for t in tables if t.meta.get("laid_out")]
     traced = traced_ranks(evidence, [t for t in tables if t.meta.get("traced")]) if not recorded else None
     used = recorded or (traced.tables if traced else times)
+    if not used:
+        return
     files = sorted({t.source.file for t in used})
     source = Source(files[0] if len(files) == 1 else f"{len(files)} files")
-    if traced is not None:
-        yield from _of_traces(evidence, traced, source)
+    rows = together(used)
+    if used is times:
+        yield from _of_times(evidence, rows, source)
         return
-    if not recorded:
-        if times:
-            yield from _of_times(evidence, times, source)
-        return
-    rows = together(recorded)
-    grid = grid_of(rows.columns, rows.labels, rows.works)
-    if grid is None:
-        yield Note(
-            "no two workers or steps of this timeline share a program: nothing can be compared", source, lost=True
-        )
-        return
-    for text in grid.left_out:
-        yield Note(f"left out: {text}", source, lost=True)
-    clocks = align(grid)
-    if clocks is not None:
-        yield from _clock_facts(clocks, grid, rows.members, source)
-    try:
-        job = job_of(grid)
-    except NoOrder as error:
-        yield Note(error.problem, source, lost=True)
-        return
-    if grid.workers > 1:
-        yield from JobFacts(job, source, rows.members).all()
-
-
-def _of_traces(evidence: Evidence, traced: Traced, source: Source) -> Iterator[Item]:
-    """Profiler traces of ranks: the job of a pipeline, and of replicas what their collectives do not tell."""
-    if traced.missing:
+    facts = yield from _replayed(rows, source, of_traces=traced is not None)
+    if traced is not None and traced.missing:
         ranks = ", ".join(str(r) for r in traced.missing[:8])
         yield Note(f"no trace of rank {ranks}: its peers stand for it", source, lost=True)
-    rows = together(traced.tables)
+    if facts is not None and traced is not None and evidence.table(MATCHED) and not traced.pipelined:
+        # What a replica is late by its collectives tell more finely.
+        yield from facts.some(Kind.SEQUENCE)
+    elif facts is not None:
+        yield from facts.all(with_ledger=not _has_ledger(evidence))
+
+
+def _has_ledger(evidence: Evidence) -> bool:
+    return any(x.seconds.get(Category.COMPUTE) for x in evidence.ledgers)
+
+
+def _replayed(rows: Rows, source: Source, *, of_traces: bool) -> Generator[Item, None, JobFacts | None]:
+    """A job of which moments are known, on one clock."""
     grid = grid_of(rows.columns, rows.labels, rows.works)
-    if grid is None or grid.workers < 2:
-        return
-    for text in grid.left_out:
-        yield Note(f"left out: {text}", source, lost=True)
+    if grid is None or (grid.workers < 2 and of_traces):
+        if not of_traces:
+            text = "no two workers or steps of this timeline share a program: nothing can be compared"
+            yield Note(text, source, lost=True)
+        return None
+    yield from (Note(f"left out: {text}", source, lost=True) for text in grid.left_out)
     clocks = align(grid)
     if clocks is not None:
-        yield from [x for x in _clock_facts(clocks, grid, rows.members, source) if isinstance(x, Note)]
+        yield from _clock_facts(clocks, grid, rows.members, source, only_note=of_traces)
     try:
-        facts = JobFacts(job_of(grid), source, rows.members)
+        return JobFacts(job_of(grid), source, rows.members) if grid.workers > 1 else None
     except NoOrder as error:
         yield Note(error.problem, source, lost=True)
-        return
-    if traced.pipelined or not evidence.table(MATCHED):
-        yield from facts.all(with_ledger=not any(x.seconds.get(Category.COMPUTE) for x in evidence.ledgers))
-        return
-    faithful = abs(facts.error) <= FAITHFUL
-    for fault in facts.faults:
-        if fault.kind is Kind.SEQUENCE:
-            yield from facts.sequence(fault, faithful)
-    yield from pictures(facts.job, facts.attribution, source)
+        return None
 
 
-def _clock_facts(clocks: Clocks, grid: Grid, members: Members, source: Source) -> Iterator[Item]:
+def _clock_facts(clocks: Clocks, grid: Grid, members: Members, source: Source, *, only_note: bool) -> Iterator[Item]:
     stages = grid.stages
     worst = np.unravel_index(int(np.abs(clocks.offset_s).argmax()), clocks.offset_s.shape)
     who = worker_name(int(grid.replicas[worst[1]]), stages[worst[0]], len(stages), members)
@@ -106,6 +84,8 @@ def _clock_facts(clocks: Clocks, grid: Grid, members: Members, source: Source) -
         f"clocks of the workers differ by up to {most} ({who}); they were aligned by their collectives, to {error}",
         source,
     )
+    if only_note:  # the traces' own clocks were told apart before
+        return
     yield Fact(d.CLOCK_ERROR, clocks.error_s, source)
     for at, stage in enumerate(stages):
         for r, replica in enumerate(grid.replicas.tolist()):
@@ -118,30 +98,20 @@ def _clock_facts(clocks: Clocks, grid: Grid, members: Members, source: Source) -
                 yield Fact(d.CLOCK_OFFSET, -float(clocks.offset_s[at, r]), source, scope)
 
 
-def _of_times(evidence: Evidence, tables: list[Table], source: Source) -> Iterator[Item]:
+def _of_times(evidence: Evidence, rows: Rows, source: Source) -> Iterator[Item]:
     """Times without moments: laid out by a schedule, or one part of a step after the other."""
-    rows = together(tables)
     rows.columns = without_hidden_waits(rows.columns, rows.works)
     job = _scheduled(rows.columns, rows.works)
-    if job is None and set(rows.works) & {int(w) for w in PASSES}:
-        grid = grid_of(rows.columns, rows.labels, rows.works)
-        if grid is None or grid.workers < 2:
-            return
-        for text in grid.left_out:
-            yield Note(f"left out: {text}", source, lost=True)
-        job = job_of(grid)
-    if job is None:
+    if job is None and not set(rows.works) & {int(w) for w in PASSES}:
         yield from least_waiting(rows.columns, source)
         return
-    facts = JobFacts(job, source, rows.members)
-    noticed = [f for f in facts.faults if f.kind is not Kind.SYNC and f.cost_s > FAITHFUL * facts.attribution.step_s]
-    if noticed:
-        yield facts.fact(d.JOB_STEP, facts.attribution.step_s)
-        yield facts.fact(q.WORKERS, float(job.grid.workers))
-        yield facts.attribution_table()
-        for fault in noticed:
-            yield from facts.of_fault(fault, faithful=True)
-        yield from pictures(job, facts.attribution, source)
+    grid = job.grid if job is not None else grid_of(rows.columns, rows.labels, rows.works)
+    if grid is None or grid.workers < 2:
+        return
+    yield from (Note(f"left out: {text}", source, lost=True) for text in grid.left_out)
+    yield from JobFacts(job or job_of(grid), source, rows.members, timed=True).all(
+        with_ledger=not _has_ledger(evidence)
+    )
 
 
 def _scheduled(columns: Columns, works: list[int]) -> Job | None:

@@ -40,7 +40,7 @@ EXCHANGES = (
 def from_evidence(evidence: Evidence) -> Iterator[Item]:
     """The spread of every time column of a table by rank; the slow rank where the work itself takes longer there."""
     for table in evidence.table("rank_table"):
-        from stallwise.doctor.measures._waiting_ranks import late_by_wait
+        from stallwise.doctor.measures._rank_times import late_by_wait
 
         axis = str(table.meta.get("axis", "rank"))
         members = table.columns[axis]

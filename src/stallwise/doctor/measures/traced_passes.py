@@ -6,15 +6,16 @@ in a collective is no time of its own. Which stage the rank is, only the other r
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from stallwise.doctor.measures._collective_names import HAND_OFFS
 from stallwise.doctor.measures._collective_rows import CollectiveRows, collective_rows, step_numbers
-from stallwise.doctor.measures._pass_names import Named, pass_named
 from stallwise.doctor.measures._purpose import purposes_of
 from stallwise.doctor.measures._spans import Spans
 from stallwise.doctor.measures._trace_view import TraceView, view_of
@@ -30,6 +31,13 @@ NAMES = ("forward", "backward", "weight gradient", "gradient exchange", "optimiz
 LABEL = {work: at for at, work in enumerate(WORKS)}
 A_PASS = 0.1  # of the usual pass of its direction: what is shorter fills a buffer or measures a norm
 A_WAIT = 0.005  # of a step: shorter waits for input move no replay
+# "PP:3F12": virtual stage, action, microbatch.
+_ACTION = re.compile(r"^PP:(\d+)(F|B|I|W)(\d+)$")
+_ACTIONS = {"F": Work.FORWARD, "B": Work.BACKWARD, "I": Work.BACKWARD, "W": Work.WEIGHT_GRAD}
+_WORDS = re.compile(
+    r"^(?:(forward|fwd)|(backward|bwd))(?:[ _-]?(?:pass|step|compute|micro[ _-]?(?:step|batch)|mb))?[ _#:-]*(\d+)?$",
+    re.IGNORECASE,
+)
 Floats = NDArray[np.float64]
 
 
@@ -61,11 +69,12 @@ def from_timeline(timeline: Timeline) -> Iterator[Item]:
     columns["step"] = step_numbers(windows, columns.pop("asked_s"))
     keep = columns["step"] >= 0
     columns = {name: values[keep] for name, values in columns.items()}
-    if not {LABEL[Work.FORWARD], LABEL[Work.BACKWARD]} <= set(columns["label"].tolist()):
+    hand_offs = _hand_offs(timeline, rows)
+    if not {LABEL[Work.FORWARD], LABEL[Work.FORWARD if hand_offs else Work.BACKWARD]} <= set(columns["label"].tolist()):
         return
     meta = {
         "labels": list(NAMES), "works": [int(w) for w in WORKS], "traced": True, "origin_s": timeline.origin_s,
-        "host": str(timeline.properties.get("host_name") or ""), "hand_offs": _hand_offs(timeline, rows),
+        "host": str(timeline.properties.get("host_name") or ""), "hand_offs": hand_offs,
         "groups": [list(ranks) for ranks in (rows.members.values() if rows is not None else ())],
     }  # fmt: skip
     yield Table(KIND, columns, timeline.source, timeline.scope, meta)
@@ -238,3 +247,22 @@ def _hand_offs(timeline: Timeline, rows: CollectiveRows | None) -> list[tuple[st
 
 PEER_INPUT = 2  # of the operator: tensors, group, the other rank within that group
 _HAND_OFF_OPS = {"c10d::send": "send", "c10d::recv_": "recv"}
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """What the name of a pass tells."""
+
+    work: Work
+    virtual_stage: int = UNKNOWN
+    microbatch: int = UNKNOWN
+
+
+@lru_cache(maxsize=4096)
+def pass_named(name: str) -> Named | None:
+    """The pass that a range is, by its name."""
+    if action := _ACTION.match(name):
+        return Named(_ACTIONS[action[2]], int(action[1]), int(action[3]))
+    if words := _WORDS.match(name):
+        return Named(Work.FORWARD if words[1] else Work.BACKWARD, microbatch=int(words[3]) if words[3] else UNKNOWN)
+    return None

@@ -17,7 +17,7 @@ from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.blocks import Blocks
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Note, Source, Table
-from stallwise.evidence.operations import KIND, UNKNOWN, Work
+from stallwise.evidence.operations import KIND, UNKNOWN, Work, numbered
 from stallwise.readers._operation_names import host_in, places_in, rank_in_file, roles, work_of
 from stallwise.readers.native.torch_trace import is_chrome_trace, is_of_xla
 from stallwise.readers.records.trace_split import Split
@@ -105,9 +105,7 @@ class _Columns:
             gc=False,
         )  # fmt: skip
         self._empty = args()
-        self._fields = attrgetter("ph", "name", "pid", "tid", "ts", "dur", *(f"args.{k}" for k in keys))
-        self._labels: dict[str, int] = {}
-        self._tracks: dict[tuple[Any, Any], int] = {}
+        self._words: dict[str, dict[Any, int]] = {"name": {}, "pid": {}, "tid": {}}  # each value with its number
         self._names: dict[tuple[Any, Any], str] = {}
         self._open: dict[tuple[Any, Any], list[Any]] = {}
         self._parts: list[tuple[Any, ...]] = []
@@ -115,37 +113,16 @@ class _Columns:
 
     def add(self, events: list[Any]) -> None:
         """Complete events; a begin waits for its end. Column by column: a million events pass here."""
-        try:
-            phases, names, pids, tids, starts, lengths, *places = zip(*map(self._fields, events), strict=True)
-        except (AttributeError, ValueError):  # an event without args, or no event at all
-            phases = ()
-        if phases.count("X") < len(events) or not events:
+        if [e.ph for e in events].count("X") < len(events):
             events = self._complete(events)
-            if not events:
-                return
-            phases, names, pids, tids, starts, lengths, *places = zip(*map(self._fields, events), strict=True)
-        count = len(events)
-        threads = list(zip(pids, tids, strict=True))
-        for seen, new in ((self._labels, set(names)), (self._tracks, set(threads))):
-            for name in sorted(new - seen.keys(), key=str):
-                seen[name] = len(seen)
+        count, args = len(events), [e.args or self._empty for e in events]
         self._parts.append((
-            np.fromiter(map(self._labels.__getitem__, names), np.int32, count),
-            np.fromiter(map(self._tracks.__getitem__, threads), np.int32, count),
-            np.array(starts, np.float64),
-            np.array(lengths, np.float64),
-            *(self._whole(values) for values in places),
+            *(_coded(list(map(attrgetter(name), events)), seen) for name, seen in self._words.items()),
+            np.array([e.ts for e in events], np.float64),
+            np.array([e.dur for e in events], np.float64),
+            *(_whole(args, key) for key in self.keys),
         ))  # fmt: skip
         self.count += count
-
-    @staticmethod
-    def _whole(values: tuple[Any, ...]) -> NDArray[np.int32]:
-        """Numbers of a place; what is none is unknown."""
-        try:
-            return np.array(values, np.int32)
-        except (TypeError, ValueError, OverflowError):
-            found = np.array([UNKNOWN if v is None else v for v in values], np.float64)
-            return np.where(np.abs(found) < 2**31, found, UNKNOWN).astype(np.int32)
 
     def _complete(self, events: list[Any]) -> list[Any]:
         """Events with a begin and a length; names of processes and threads are kept, ranges closed."""
@@ -157,8 +134,6 @@ class _Columns:
                 self._named(event)
             elif event.ph in ("B", "E"):
                 whole += self._paired(event)
-        for event in whole:
-            event.args = event.args or self._empty
         return whole
 
     def _named(self, event: Any) -> None:
@@ -178,13 +153,14 @@ class _Columns:
 
     def table(self, source: Source) -> Table:
         """All of it."""
-        label, track, start, length, *args = (np.concatenate(part) for part in zip(*self._parts, strict=True))
+        label, pid, tid, start, length, *args = (np.concatenate(part) for part in zip(*self._parts, strict=True))
         self._parts.clear()
         keep = (length >= 0) & np.isfinite(start)
         if not keep.all():
-            label, track, start, length, *args = (x[keep] for x in (label, track, start, length, *args))
+            label, pid, tid, start, length, *args = (x[keep] for x in (label, pid, tid, start, length, *args))
+        tracks, track = numbered(pid.astype(np.int64) * len(self._words["tid"]) + tid)
         columns: dict[str, Any] = {"label": label, "start_s": start * MICROSECOND, "duration_s": length * MICROSECOND}
-        by_track, hosts = self._places()
+        by_track, hosts = self._places(tracks)
         for role in ("replica", "stage", "tensor", "rank"):
             columns[role] = np.array([p.get(role, UNKNOWN) for p in by_track], np.int32)[track]
         if hosts:
@@ -200,14 +176,15 @@ class _Columns:
         for role in ("step", "microbatch", "chunk", "order"):
             columns.setdefault(role, np.full(len(label), UNKNOWN, np.int32))
         columns = {name: values if values.dtype.kind == "f" else _small(values) for name, values in columns.items()}
-        names = sorted(self._labels, key=lambda n: self._labels[n])
+        names = list(self._words["name"])
         meta = {"labels": names, "works": [int(work_of(n)) for n in names], "hosts": hosts}
         return Table(KIND, columns, source, meta=meta)
 
-    def _places(self) -> tuple[list[dict[str, int]], list[str]]:
+    def _places(self, tracks: NDArray[np.int64]) -> tuple[list[dict[str, int]], list[str]]:
         """Ranks and host of each track: by the names of thread and process; of a process without such a name by its number."""
         found, hosts = [], dict[str, int]()
-        for pid, tid in self._tracks:
+        pids, tids = list(self._words["pid"]), list(self._words["tid"])
+        for pid, tid in ((pids[t // len(tids)], tids[t % len(tids)]) for t in tracks.tolist()):
             process, thread = self._names.get((pid, None), ""), self._names.get((pid, tid), "")
             place = places_in(process) | places_in(thread)
             host = host_in(thread) or host_in(process)
@@ -221,6 +198,22 @@ class _Columns:
                 )
             found.append(place)
         return found, list(hosts)
+
+
+def _coded(values: list[Any], seen: dict[Any, int]) -> NDArray[np.int32]:
+    """The number of each value; new ones are given theirs."""
+    for value in sorted(set(values) - seen.keys(), key=str):
+        seen[value] = len(seen)
+    return np.fromiter(map(seen.__getitem__, values), np.int32, len(values))
+
+
+def _whole(args: list[Any], key: str) -> NDArray[np.int32]:
+    """Numbers of a place; what is none is unknown."""
+    try:
+        return np.fromiter(map(attrgetter(key), args), np.int32, len(args))
+    except (TypeError, ValueError, OverflowError):
+        found = np.array([UNKNOWN if v is None else v for v in map(attrgetter(key), args)], np.float64)
+        return np.where(np.abs(found) < 2**31, found, UNKNOWN).astype(np.int32)
 
 
 def _small(values: NDArray[Any]) -> NDArray[Any]:

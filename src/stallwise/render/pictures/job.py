@@ -3,40 +3,80 @@
 from __future__ import annotations
 
 import numpy as np
-from markupsafe import Markup
-from numpy.typing import NDArray
 
 from stallwise.doctor.findings.diagnosis import Diagnosis
 from stallwise.evidence.fact import Table
-from stallwise.evidence.operations import COMMUNICATION, Work
+from stallwise.evidence.operations import COMMUNICATION, UNKNOWN, Work
 from stallwise.render.blocks import Picture, Tab
 from stallwise.render.phrases import place
+from stallwise.render.pictures._heat import LEFT, TOP, heat
 from stallwise.render.svg import WIDTH, box, line, picture, text
 from stallwise.units import Unit, show
 
 PLACE = 31
 TAB = Tab.TIMELINE
-Floats = NDArray[np.float64]
-LEFT, TOP = 170.0, 26.0
-MOST_ROWS, MOST_COLUMNS = 64, 120  # beyond, neighbours share a cell, which shows the worst of them
 MOST_LISTED = 64
-FAINTEST = 0.06
-SHADES, KEY = 8, 26.0  # of the key of colours
-LINE = 16.0  # names of rows closer than this would touch
 LANE = 18.0
-_CLASS = {Work.FORWARD: "m1", Work.BACKWARD: "m2", Work.WEIGHT_GRAD: "m3", Work.OPTIMIZER: "m7", Work.COMPUTE: "m1"}
+COSTS_LEFT, COST_ROW = 260.0, 24.0
+_CLASS = {
+    Work.FORWARD: "m1", Work.BACKWARD: "m2", Work.WEIGHT_GRAD: "m3", Work.OPTIMIZER: "m7", Work.COMPUTE: "m1",
+    Work.INPUT: "m6", Work.CHECKPOINT: "m9", Work.GARBAGE: "m5",
+}  # fmt: skip
 _TOGETHER = "; where all stages of a replica have the same colour, its sequences are long"
 _WORD = {w: w.name.lower().replace("_", " ") for w in _CLASS}
+LEAST_COST = 0.01  # of the step: sets that cost less are not drawn
+MOST_SETS = 6  # of one sort
+_SORTS = (
+    ("by_worker", ""),
+    ("by_host", "host "),
+    ("by_stage", "stage "),
+    ("by_microbatch", "microbatch "),
+    ("by_kind", ""),
+)
 
 
 def draw(diagnosis: Diagnosis) -> list[Picture]:
     """What the operation table allows."""
     found: list[Picture] = []
-    for kind, drawn in (("job.workers", _workers), ("job.microbatches", _microbatches), ("job.steps", _one_step)):
+    for kind, drawn in (
+        ("job.attribution", _costs), ("job.workers", _workers), ("job.microbatches", _microbatches), ("job.steps", _one_step),
+    ):  # fmt: skip
         for table in diagnosis.evidence.table(kind)[:1]:
             figure = drawn(table)
             found += [figure] if figure else []
     return found
+
+
+def _costs(table: Table) -> Picture | None:
+    """What each set of operations adds to the ideal step, and what the real one takes without it."""
+    step_s, ideal_s = table.meta["step_s"], table.meta["ideal_step_s"]
+    sets = []
+    for sort, before in _SORTS:
+        rows = [r for r in table.meta[sort] if max(r["removed_s"], r["added_s"]) >= LEAST_COST * step_s]
+        rows = sorted(rows, key=lambda r: -r["removed_s"]) if len(table.meta[sort]) > 1 or sort == "by_worker" else []
+        sets += [(before + r["name"], max(r["removed_s"], 0.0), max(r["added_s"], 0.0)) for r in rows[:MOST_SETS]]
+    if not sets:
+        return None
+    wide = (WIDTH - COSTS_LEFT - 80) / max(max(row[1:]) for row in sets)
+    parts = []
+    for at, (name, removed_s, added_s) in enumerate(sets):
+        y = 4 + at * COST_ROW
+        parts.append(text(COSTS_LEFT - 8, y + 12, name, "t", "end"))
+        for below, (kind, value, word) in enumerate(
+            (("m1", removed_s, "saved without it"), ("m8", added_s, "added by it"))
+        ):
+            said = f"{name}: {show(value, Unit.SECOND)} {word}"
+            parts.append(box(COSTS_LEFT, y + 9 * below, value * wide, 8.0, kind, said))
+        longer = max(removed_s, added_s) * wide
+        parts.append(text(COSTS_LEFT + longer + 6, y + 12, show(removed_s, Unit.SECOND), "axis"))
+    title = f"What each costs: the step takes {show(step_s, Unit.SECOND)}, {show(ideal_s, Unit.SECOND)} if all took the mean"
+    rows = [("", "removed from the step", "added to the ideal step")]
+    rows += [(name, show(one, Unit.SECOND), show(two, Unit.SECOND)) for name, one, two in sets]
+    return Picture(
+        "job-costs", title, picture(parts, 8 + len(sets) * COST_ROW, title),
+        "Each set by itself: what the step saves if it takes the mean of its kind (in figures), and what it adds to the ideal one.",
+        place(table.source), (("m1", "saved without it"), ("m8", "added by it alone")), tuple(rows),
+    )  # fmt: skip
 
 
 def _workers(table: Table) -> Picture | None:
@@ -48,8 +88,8 @@ def _workers(table: Table) -> Picture | None:
     at = [row[w] for w in zip(c["stage"].tolist(), c["replica"].tolist(), strict=True)]
     grid[at, np.searchsorted(steps, c["step"])] = c["beyond_s"]
     many = len({s for s, _ in workers}) > 1
-    names = [f"stage {s}, replica {r}" if many else f"rank {r}" for s, r in workers]
-    svg = _heat(grid, names, [str(s) for s in steps.tolist()], "step", "beyond its peers")
+    names = _names(workers, table.meta["members"], many=many)
+    svg = heat(grid, names, [str(s) for s in steps.tolist()], "step", "beyond its peers")
     means = np.nanmean(np.where(np.isfinite(grid), grid, 0.0), axis=1)
     order = [i for i in np.argsort(-means, kind="stable")[:MOST_LISTED].tolist() if means[i] > 0.0]
     rows = [
@@ -64,6 +104,17 @@ def _workers(table: Table) -> Picture | None:
     )  # fmt: skip
 
 
+def _names(workers: list[tuple[int, int]], members: dict[tuple[int, int], tuple[int, str]], *, many: bool) -> list[str]:
+    """By rank and host where they are known."""
+    found, hosts = [], len({host for _, host in members.values() if host}) > 1
+    for stage, replica in workers:
+        rank, host = members.get((stage, replica), (UNKNOWN, ""))
+        place = f"stage {stage}" if many else ""
+        name = f"DP rank {replica}" if rank < 0 and many else f"rank {replica if rank < 0 else rank}"
+        found.append(", ".join(w for w in (name, place, host if hosts else "") if w))
+    return found
+
+
 def _microbatches(table: Table) -> Picture | None:
     c = table.columns
     stages, numbers = np.unique(c["stage"]), np.unique(c["microbatch"])
@@ -71,7 +122,7 @@ def _microbatches(table: Table) -> Picture | None:
     grid[np.searchsorted(stages, c["stage"]), np.searchsorted(numbers, c["microbatch"])] = c["mean_s"]
     least = np.nanmin(grid)
     names, titles = [f"stage {s}" for s in stages.tolist()], [str(n) for n in numbers.tolist()]
-    svg = _heat(grid - least, names, titles, "microbatch", "beyond the shortest", grid)
+    svg = heat(grid - least, names, titles, "microbatch", "beyond the shortest", shown=grid)
     head = ("stage", "microbatch", "mean", "deviation")
     rows = [
         (str(s), str(m), show(float(a), Unit.SECOND), show(float(b), Unit.SECOND))
@@ -82,67 +133,6 @@ def _microbatches(table: Table) -> Picture | None:
         "Mean seconds of forward and backward of each microbatch, beyond the shortest. A row in full colour is a long stage.",
         place(table.source), (), (head, *rows),
     )  # fmt: skip
-
-
-def _heat(
-    values: Floats, names: list[str], titles: list[str], axis: str, what: str, shown: Floats | None = None
-) -> Markup:
-    """Rows by columns; a cell of several shows the worst of them."""
-    down, across = -(-len(names) // MOST_ROWS), -(-len(titles) // MOST_COLUMNS)
-    rows, columns = range(0, len(names), down), range(0, len(titles), across)
-    width, height = (WIDTH - LEFT - 8) / len(columns), max(6.0, min(22.0, 420 / len(rows)))
-    most = float(np.nanmax(values)) if np.isfinite(values).any() else 0.0
-    parts = [text(LEFT - 8, TOP - 8, axis, "axis", "end")]
-    for j, column in enumerate(columns):
-        if j % max(1, len(columns) // 12) == 0:
-            parts.append(text(LEFT + (j + 0.5) * width, TOP - 8, titles[column], "axis", "middle"))
-    parts += _row_names(values, names, list(rows), height)
-    for i, row in enumerate(rows):
-        y = TOP + i * height
-        for j, column in enumerate(columns):
-            part = values[row : row + down, column : column + across]
-            if not np.isfinite(part).any():
-                continue
-            worst = np.unravel_index(int(np.nanargmax(part)), part.shape)
-            seconds = float(part[worst])
-            here = row + int(worst[0]), column + int(worst[1])
-            value = "" if shown is None else f"{show(float(shown[here]), Unit.SECOND)}, "
-            title = f"{names[here[0]]}, {axis} {titles[here[1]]}: {value}{show(max(seconds, 0.0), Unit.SECOND)} {what}"
-            parts.append(box(LEFT + j * width, y, width - 0.4, height - 0.6, "a-queue", title, _shade(seconds, most)))
-    bottom = TOP + len(rows) * height
-    return picture(parts + _key(bottom, most, what), bottom + 34, f"Heat map of {len(names)} by {len(titles)}, {what}")
-
-
-def _shade(seconds: float, most: float) -> str:
-    return f' fill-opacity="{max(FAINTEST, seconds / most if most > 0 else 0.0):.2f}"'
-
-
-def _row_names(values: Floats, names: list[str], rows: list[int], height: float) -> list[str]:
-    """Names of some rows, and of the darkest."""
-    step, down = max(1, len(rows) // 16), rows[1] - rows[0] if len(rows) > 1 else 1
-    known = np.where(np.isfinite(values), values, 0.0).mean(axis=1)
-    darkest = int(np.argmax(known))
-    found = []
-    for i, row in enumerate(rows):
-        here = row <= darkest < row + down
-        near = abs(i - darkest // down) * height < LINE
-        if here or (i % step == 0 and not near):
-            found.append(
-                text(
-                    LEFT - 8, TOP + (i + 0.75) * height, names[darkest if here else row], "t" if here else "axis", "end"
-                )
-            )
-    return found
-
-
-def _key(top: float, most: float, what: str) -> list[str]:
-    """How dark what is."""
-    parts = [text(LEFT - 8, top + 22, "0 s", "axis", "end")]
-    parts += [
-        box(LEFT + i * KEY, top + 12, KEY - 0.4, 12.0, "a-queue", "", _shade(most * i / (SHADES - 1), most))
-        for i in range(SHADES)
-    ]
-    return [*parts, text(LEFT + SHADES * KEY + 6, top + 22, f"{show(most, Unit.SECOND)} {what}", "axis")]
 
 
 def _legend(works: set[Work]) -> tuple[tuple[str, str], ...]:
@@ -182,7 +172,7 @@ def _one_step(table: Table) -> Picture | None:
             parts.append(box(x, y + thin / 2, wide, LANE - 3 - thin, kind, title))
         parts.append(line(LEFT + end * scale, top - 2, LEFT + end * scale, top + len(stages) * LANE, "after"))
     height = TOP + 2 * (len(stages) * LANE + 34)
-    who = "replica" if len(stages) > 1 else "rank"
+    who = "DP rank" if len(stages) > 1 else "rank"
     title = f"Step {table.meta['step']} of {who} {table.meta['replica']}, and the same step if all took the mean"
     legend = _legend({Work(w) for w in c["work"][c["length_s"] > 0].tolist()})
     rows = (("", "step"), ("as it ran", show(ends[0], Unit.SECOND)), ("ideal", show(ends[1], Unit.SECOND)))

@@ -101,24 +101,82 @@ def _by_causality(grid: Grid, one: int, two: int, shift_one: Floats, shift_two: 
     Which way a microbatch goes is each one's own (V-shaped and bidirectional schedules send some back): there and back together
     take no negative time, whatever the clocks say.
     """
-    ends, ahead = grid.end_s, (shift_two - shift_one)[:, None]
-    places = {(o.work, o.chunk, o.number, o.stage): i for i, o in enumerate(grid.operations)}
-    most, least = [], []  # of the offset between the two clocks
-    for (work, *mine, stage), first in places.items():
-        others = [places.get((w, *mine, s)) for w, s in ((work, two), (Work.BACKWARD, one), (Work.BACKWARD, two))]  # type: ignore[arg-type]
-        if work is not Work.FORWARD or stage != one or None in others:
-            continue
-        second, back, there = (int(i) for i in others if i is not None)
-        here = grid.recorded_at((first, second, back, there))
-        if not here.any():
-            continue
-        ways = [
-            [float((grid.begin_s[b] - ends[a] - sign * ahead)[here].min()) for a, b, sign in way]
-            for way in (((first, second, 1.0), (there, back, -1.0)), ((back, there, 1.0), (second, first, -1.0)))
-        ]
-        toward, away = max(ways, key=sum)
-        most.append(toward)
-        least.append(-away)
-    if not most or min(most) < max(least) or max(least) <= 0 <= min(most):
-        return None
-    return (min(most) + max(least)) / 2, (min(most) - max(least)) / 2
+
+    def __init__(self, grid: Grid, one: int, two: int, ahead: Floats) -> None:
+        self.grid, self.ahead = grid, ahead[:, None]  # by which the second clock is known to be ahead
+        self.there: list[tuple[int, int]] = []  # pass of the first stage, and the one of the second that follows it
+        self.back: list[tuple[int, int]] = []
+        places = {(o.work, o.chunk, o.number, o.stage): i for i, o in enumerate(grid.operations)}
+        for (work, *mine, stage), first in places.items():
+            others = [places.get((w, *mine, s)) for w, s in ((work, two), (Work.BACKWARD, one), (Work.BACKWARD, two))]  # type: ignore[arg-type]
+            if work is Work.FORWARD and stage == one and None not in others:
+                second, back, there = (int(i) for i in others if i is not None)
+                ways = ((first, second), (there, back)), ((back, there), (second, first))
+                best = max(ways, key=lambda way: self._least_s(way[:1], 1.0) + self._least_s(way[1:], -1.0))
+                self.there.append(best[0])
+                self.back.append(best[1])
+
+    def bounds(self) -> tuple[float, float]:
+        """How far the clock of the second stage is ahead, at least and at most: a pass begins after the one that it follows."""
+        return -self._least_s(self.back, -1.0), self._least_s(self.there, 1.0)
+
+    def waited(self, idle_s: Floats, near_s: float) -> tuple[float, float]:
+        """The same by hand-offs that the stage stood idle for, longer than this; infinite where it never did."""
+        return -self._least_s(self.back, -1.0, idle_s, near_s), self._least_s(self.there, 1.0, idle_s, near_s)
+
+    def _least_s(
+        self, way: Sequence[tuple[int, int]], sign: float, idle_s: Floats | None = None, near_s: float = 0.0
+    ) -> float:
+        """The least delay of a step, in the usual step."""
+        grid, least = self.grid, np.full(len(self.grid.steps), np.inf)
+        for before, after in way:
+            here = grid.recorded_at((before, after))
+            if idle_s is not None:
+                here = here & (idle_s[after] > near_s)
+            delay = grid.begin_s[after] - grid.begin_s[before] - grid.work_s[before] - sign * self.ahead
+            least = np.minimum(least, np.where(here, delay, np.inf).min(axis=0))
+        known = least[np.isfinite(least)]
+        return float(np.median(known)) if len(known) else np.inf
+
+
+def _tightened(
+    pairs: Sequence[_Pair], bounds: Sequence[tuple[float, float]], idle_s: Floats, near_s: float
+) -> list[tuple[float, float]]:
+    """Bounds between whose middle and each end a hand-off lies: where nobody waited for one way, it takes what it takes elsewhere."""
+    if not pairs:
+        return []
+    widths = [high - low for low, high in bounds if np.isfinite(high - low)]
+    least_s = max(min(widths, default=0.0), 0.0)  # there and back
+    received = sorted(
+        {then for pair in pairs for _, then in (*pair.there, *pair.back) if np.isfinite(idle_s[then]).any()}
+    )
+    asking = usual(idle_s[received], pairs[0].grid.complete)  # who asks late is idle without waiting
+    asked_s = max(float(asking.min(initial=np.inf)), 0.0)
+    found = []
+    for pair, (low, high) in zip(pairs, bounds, strict=True):
+        if not np.isfinite(high - low):
+            low, high = 0.0, 0.0
+        else:
+            back, there = pair.waited(idle_s, 2 * asked_s + near_s)
+            tight = back >= low - near_s, there <= high + near_s
+            low, high = max(low, back), min(high, there)
+            low = high - least_s if tight == (False, True) else low
+            high = low + least_s if tight == (True, False) else high
+        found.append((low, high))
+    return found
+
+
+def _idle_s(grid: Grid) -> Floats:
+    """How long its worker stood idle before each pass; unknown where two share a slot, which waits for the inputs of both."""
+    idle, begin = np.full_like(grid.begin_s, np.inf), usual(grid.begin_s, grid.complete)
+    near_s = LEAST * float(np.median(grid.measured_s()))
+    for stage in grid.stages:
+        lane = [i for i, o in enumerate(grid.operations) if o.stage == stage and o.work not in COMMUNICATION]
+        lane.sort(key=lambda i: begin[i])
+        ended: Floats = np.full(idle.shape[1:], -np.inf)
+        for before, i in zip([-1, *lane], lane, strict=False):
+            idle[i] = grid.begin_s[i] - ended
+            if before >= 0 and begin[i] <= begin[before] + near_s:
+                idle[[before, i]] = np.nan
+            ended = np.maximum(ended, grid.begin_s[i] + grid.work_s[i])
+    return idle

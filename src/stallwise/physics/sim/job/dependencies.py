@@ -151,8 +151,8 @@ def _microbatches(draft: Draft) -> None:
     _hand_over(draft, crossing[Work.BACKWARD], Work.BACKWARD_SEND, Work.BACKWARD_RECEIVE)
 
 
-def _hand_over(draft: Draft, crossing: list[tuple[int, int]], send: Work, receive: Work) -> None:
-    """Receives belong to the passes that use them, sends to those that made what is sent, each in their order."""
+def _hand_over(draft: Draft, crossing: list[tuple[int, int]], send: Work, receive: Work) -> list[tuple[int, int]]:
+    """Receives belong to the passes that use them, sends to those that made what is sent; returns those that nobody recorded."""
     operations = draft.grid.operations
     received: dict[int, int] = {}
     sent: dict[int, int] = {}

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from stallwise.evidence.operations import PASSES, Work
+from stallwise.evidence.operations import PASSES, Work, numbered
 from stallwise.late import np
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ Ints: TypeAlias = "NDArray[np.int64]"
 Bools: TypeAlias = "NDArray[np.bool_]"
 
 ENOUGH = 0.5  # of all replicas and steps: an operation this common is part of the program
-DENSE = 1 << 22  # values this close together are numbered by a lookup table, others by sorting
 SAMPLE_CELLS = 512  # replicas times steps that a usual duration is taken from
 
 
@@ -130,20 +129,6 @@ def grid_of(columns: Mapping[str, NDArray[Any]], labels: Sequence[str], works: S
     operations = [_operation(int(c), span, labels, works) for c in codes[common].tolist()]
     left_out = [f"{int((~keep).sum()):,} operations outside of the common program"] if not whole else []
     return _filled(Grid(operations, begin, work, np.ones(shape[1:], bool), replicas, steps, 0, left_out))
-
-
-def numbered(values: NDArray[Any]) -> tuple[Ints, NDArray[np.int32]]:
-    """The distinct values in order, and the place of each among them."""
-    if not len(values):
-        return np.zeros(0, np.int64), np.zeros(0, np.int32)
-    least, most = int(values.min()), int(values.max())
-    if most - least >= DENSE:
-        found, at = np.unique(values, return_inverse=True)
-        return found.astype(np.int64), at.astype(np.int32)
-    seen = np.zeros(most - least + 1, bool)
-    from_least = values if least == 0 else values - least
-    seen[from_least] = True
-    return np.flatnonzero(seen) + least, (np.cumsum(seen, dtype=np.int32) - 1)[from_least]
 
 
 def _operation(code: int, span: list[int], labels: Sequence[str], works: Sequence[int]) -> Operation:
