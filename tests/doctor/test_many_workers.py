@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from stallwise.doctor.examine import diagnose
@@ -116,15 +117,58 @@ def line(rank: int, step: int, data: float, passes: float, wait: float) -> str:
     return f"[rank {rank}] step {step} | data {data * 1e3:.1f} ms | fwd_bwd {passes * 1e3:.1f} ms | allreduce {wait * 1e3:.1f} ms"
 
 
-def test_sixteen_logs_with_one_slow_rank_since_a_step(tmp_path: Path) -> None:
+def once(rank: int, step: int, data: float, passes: float, wait: float) -> str:
+    """The unit stands once, the step in a line of its own."""
+    ms = [f"{x * 1e3:.2f}" for x in (passes / 3, passes * 2 / 3, wait, data)]
+    return (
+        f" iteration {step:8d}/ 1000 | elapsed time per iteration (ms): 1080.1 | lm loss: 2.3E+00 |\ntime (ms) | forward-compute: "
+        f"{ms[0]} | backward-compute: {ms[1]} | backward-params-all-reduce: {ms[2]} | batch-generator: {ms[3]}"
+    )
+
+
+def at_the_end(rank: int, step: int, data: float, passes: float, wait: float) -> str:
+    return f"[rank{rank}] iteration {step} | data: {data * 1e3:.1f} | fwd-bwd: {passes * 1e3:.1f} | all-reduce: {wait * 1e3:.1f} (ms)"
+
+
+@pytest.mark.parametrize("form", [line, once, at_the_end])
+def test_sixteen_logs_with_one_slow_rank_since_a_step(tmp_path: Path, form: Callable[..., str]) -> None:
     for rank, step, *parts in step_parts(16, range(200, 400), slow=11, since=300, factor=1.45):
         with (tmp_path / f"rank{rank}.log").open("a") as log:
-            log.write(line(rank, step, *parts) + "\n")
+            log.write(form(rank, step, *parts) + "\n")
     found = diagnose(str(tmp_path), cache=False)
     first = found.findings[0]
     assert (first.cause, first.scope.rank) == ("straggler-rank", 11)
     said = " ".join(r.text for r in first.because)
-    assert "since step 300" in said and "1.45x" in said
+    assert "since step 300, 34" in said and "1.45x" in said
+    assert found.ledger is not None and 1.0 < sum(found.ledger.seconds.values()) < 1.1
+
+
+def test_tables_that_are_long_cut_or_lack_cells(tmp_path: Path) -> None:
+    """More rows than a sample holds; a last step that only some ranks reached leaves even ranks even."""
+    rows = [
+        f"{r},{s},{d * 1e3:.1f},{p * 1e3:.1f},{w * 1e3:.1f}"
+        for r, s, d, p, w in step_parts(16, range(200, 400), slow=11, since=300, factor=1.45)
+    ]
+    head, blank = "rank,step,data_ms,fwd_bwd_ms,allreduce_ms", ["0,200,,,", *rows[1:]]
+    path = tmp_path / "ranks.csv"
+    path.write_text("\n".join([head, *blank])[:-9])
+    first = diagnose(str(path), cache=False).findings[0]
+    assert (first.cause, first.scope.rank) == ("straggler-rank", 11)
+    path.write_text("\n".join([head, *rows[: 16 * 94 - 4]]))
+    found = diagnose(str(path), cache=False)
+    assert found.state.value == "healthy" and any("left out" in n.text for n in found.notes)
+
+
+def test_waiting_for_input_that_goes_round_names_no_rank(tmp_path: Path) -> None:
+    rng = np.random.default_rng(4)
+    late = np.where(rng.random((100, 32)) < 0.02, 0.8, 0.01)
+    path = tmp_path / "ranks.csv"
+    path.write_text("rank,step,data_s,fwd_bwd_s,allreduce_s\n" + "".join(
+        f"{r},{s},{late[s, r]:.4f},0.6,{late[s].max() - late[s, r] + 0.03:.4f}\n" for s in range(100) for r in range(32)))  # fmt: skip
+    first = diagnose(str(path), cache=False).findings[0]
+    assert (first.cause, first.scope.rank) == ("straggler-rank", None)
+    assert "one rank after another" in first.headline
+    assert first.gain is not None and first.gain.high_s == pytest.approx((late.max(axis=1) - 0.01).mean(), rel=0.05)
 
 
 def test_rank_times_as_tables_and_json_lines(tmp_path: Path) -> None:

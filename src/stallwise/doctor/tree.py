@@ -89,7 +89,7 @@ def _local(evidence: Evidence) -> str:
     slow, ratio = evidence.get(stated.SLOW_NODE), evidence.get(stated.SLOW_RANK_RATIO)
     late = evidence.get(distributed.STRAGGLER)
     if late is not None:
-        return f"{question}One: rank {late} arrives late, and the rest wait for it."
+        return f"{question}One: {late} arrives late, and the rest wait for it."
     if slow is not None or local:
         name = f" {slow}" if slow else ""
         tail = f" ({ratio} its peers)" if ratio else ""

@@ -25,7 +25,7 @@ STARTS, LENGTHS = ("start", "start_ts", "begin", "ts", "start_time"), ("duration
 _UNIT = re.compile(r"_(?:ns|us|ms|s|sec|seconds)$")
 
 
-def operations_in(rows: Rows, file: str) -> Table | None:
+def operations_in(rows: Rows, file: str, fewest: int = MIN_ROWS) -> Table | None:
     """The operation table of such rows; None where they are none. Without starts (`laid_out`) a row's parts follow one another."""
     titles = [re.sub(r"\W+", "_", c.lower()).strip("_") for c in rows.columns]
     found: dict[str, NDArray[np.int64]] = {}
@@ -35,7 +35,7 @@ def operations_in(rows: Rows, file: str) -> Table | None:
             found[role] = _integers(rows.cells[at])
     if not (found.keys() & set(PLACES)) and (own := rank_in_file(file)) is not None:
         found["rank"] = np.full(len(rows), own, np.int64)
-    if not (found.keys() & set(PLACES)) or not (found.keys() & {"step", "microbatch"}) or len(rows) < MIN_ROWS:
+    if not (found.keys() & set(PLACES)) or not (found.keys() & {"step", "microbatch"}) or len(rows) < fewest:
         return None
     hosts: list[str] = []
     for cells in [rows.cells[at] for at, title in enumerate(titles) if names_a_host(title)][:1]:
@@ -66,9 +66,9 @@ def _with_hosts(table: Table, hosts: list[str]) -> Table:
 
 
 def _is_part(title: str, cells: Sequence[Cell]) -> bool:
-    """A time of a known part of a step; without a unit, seconds of what can be nothing but a time."""
+    """A time of a known part of a step; without a unit, seconds of what can be nothing but a time. Some may be missing."""
     numbers = [c for c in cells if isinstance(c, float)]
-    if len(numbers) < len(cells) or (work := work_of(title)) is Work.OTHER:
+    if not numbers or any(isinstance(c, str) for c in cells) or (work := work_of(title)) is Work.OTHER:
         return False
     plain = work in (*PASSES, Work.GRADIENT_SYNC, Work.OPTIMIZER) and max(numbers, default=0.0) < LONGEST_S
     return plain or seconds_in(plain_words(title)) is not None
@@ -88,7 +88,7 @@ def _long(
 def _wide(rows: Rows, file: str, found: dict[str, NDArray[np.int64]], parts: list[int]) -> Table:
     """A row a worker in a step: its parts one after the other."""
     took = np.stack([_seconds(rows, at) for at in parts], axis=1)
-    begin = np.cumsum(took, axis=1) - took
+    begin = np.nancumsum(took, axis=1) - took
     count = len(rows)
     spread = {role: np.repeat(values, len(parts)) for role, values in found.items()}
     labels = [rows.columns[at] for at in parts]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Item
@@ -10,16 +11,20 @@ from stallwise.readers._operation_columns import operations_in
 from stallwise.readers.shapes.delimited import table_in
 
 FORMAT = "table of operations"
-SAMPLE_BYTES = 1 << 16
+FIRST_ROWS = 3
 
 
 def recognises(name: str, head: bytes) -> bool:
     """Titles that place a row in a job, and times."""
     if b"\x00" in head[:4096] or head.lstrip()[:1] in (b"{", b"[", b"<"):
         return False
-    cut = head[:SAMPLE_BYTES]
-    rows = table_in((cut if len(cut) == len(head) else cut[: cut.rfind(b"\n") + 1]).decode("utf-8", "replace"))
-    return rows is not None and operations_in(rows, name) is not None
+    lines = (x for x in head.decode("utf-8", "replace").splitlines() if x.strip() and not x.startswith("#"))
+    titles, few = (
+        next(lines, ""),
+        islice(lines, FIRST_ROWS),
+    )  # of rows that are alike a sample shows one; its last may be cut
+    tables = (table_in(f"{titles}\n{row}") for row in few)
+    return any(rows is not None and operations_in(rows, name, fewest=1) is not None for rows in tables)
 
 
 def read(artifact: Artifact) -> Iterator[Item]:

@@ -49,23 +49,20 @@ def recognises(name: str, head: bytes) -> bool:
     if b"rank" in head and _ACROSS.search(head[: 1 << 16].decode("utf-8", "replace")):
         return True
     lines = head[: 1 << 16].decode("utf-8", "replace").splitlines()
-    return any(
-        _is_useful(text) for text in (*lines[:SAMPLE_LINES], *lines[-SAMPLE_LINES:])
-    )  # of lines that are alike one is shown
-
-
-def _is_useful(text: str) -> bool:
-    line = line_in(text, _wanted)
-    return bool(line.step) and any(work_of(key.key) in _USEFUL for key in line.keys)
+    found = [line_in(text, _wanted) for text in (*lines[:SAMPLE_LINES], *lines[-SAMPLE_LINES:])]  # of lines alike, one
+    return any(line.step for line in found) and any(work_of(k.key) in _USEFUL for line in found for k in line.keys)
 
 
 def read(artifact: Artifact) -> Iterator[Item]:
     """A table of operations for each form of line, where lines or the file say whose they are."""
     speakers, own = Speakers(artifact), rank_in_file(artifact.name)
     for found in records(artifact.skeletons, _wanted):
-        steps, keys = found.steps, found.like.keys
+        keys = found.like.keys
         parts = [at for at, k in enumerate(keys) if work_of(k.key) is not Work.OTHER]
-        if steps is None or len(found.lines) < MIN_LINES or not any(work_of(keys[at].key) in _USEFUL for at in parts):
+        if len(found.lines) < MIN_LINES or not any(work_of(keys[at].key) in _USEFUL for at in parts):
+            continue
+        steps = found.steps if found.steps is not None else steps_at(artifact.skeletons, found.lines)
+        if not np.isfinite(steps).all():
             continue
         ranks = _ranks(found, speakers, own)
         if ranks is None:

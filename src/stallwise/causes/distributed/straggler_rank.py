@@ -34,6 +34,7 @@ from stallwise.evidence.catalog import distributed as q
 from stallwise.evidence.catalog import expected, run, stated
 from stallwise.evidence.catalog import workers as w
 from stallwise.evidence.evidence import Evidence
+from stallwise.evidence.fact import WHOLE
 from stallwise.evidence.ledger import Category
 from stallwise.units import Unit, show
 
@@ -52,6 +53,10 @@ _FIXES: dict[str, tuple[Fix, ...]] = {
     "input": (
         Fix("Give that rank's loader what the others have: workers, CPU cores, a local copy of its shard", cost="CPU cores"),
         Fix("Look for a hot or cold shard, a slow mount or a noisy neighbour on its node"),
+    ),
+    "input in turn": (
+        Fix("Keep more batches ready on every rank: a slow one then holds up nobody (prefetch_factor, num_workers)", cost="host memory"),
+        Fix("Look for slow samples, shards or mounts that every rank meets now and then"),
     ),
     "saving": (Fix("Let all ranks write their own part, or save in the background", cost="host memory"),),
     "gc": (Fix("Switch automatic garbage collection off and collect on all ranks at the same step", risk="memory grows between"),),
@@ -136,10 +141,10 @@ def _in_traces(evidence: Evidence) -> Finding | None:
         return None
     cause, share = evidence.text(q.STRAGGLER_CAUSE), evidence.value(q.STRAGGLER_CAUSE_SHARE, 0.0)
     known = bool(cause) and share >= EXPLAINED
-    name = str(who.value)
+    name, alone = str(who.value), who.scope != WHOLE or not replayed
     detail = evidence.text(q.STRAGGLER_DETAIL)
     headline = f"All ranks wait for {name}: {cost} of every {step}."
-    fixes = tuple(_FIXES.get(cause, ()) if known else ())
+    fixes = tuple(_FIXES.get(cause if alone else f"{cause} in turn", ()) if known else ())
     unknown = "" if known else " What holds it up is not proven: no single kind of work explains 80% of the delay."
     basis, top = "the job replayed without this delay", max(cost.high or 0.0, cost.number)
     even = evidence.get(q.EVEN_GAIN)
@@ -155,7 +160,7 @@ def _in_traces(evidence: Evidence) -> Finding | None:
         category=None if replayed else Category.COMMUNICATION,
         gain=gain,
         against=_against(evidence),
-        fixes=(*fixes, Fix(f"Run without {name} (spare node) and compare", gain, cost="a restart")),
+        fixes=(*fixes, Fix(f"Run without {name} (spare node) and compare", gain, cost="a restart")) if alone else fixes,
         not_here=(Reason("long collectives on the other ranks: they wait, the network does not"),),
         avoid="Tuning NCCL or the network first: the collectives are long because they wait.",
         next=_CAPTURES.get(cause, (RANK_TRACES,)) if known else (PY_SPY, NVIDIA_SMI),

@@ -25,6 +25,7 @@ from stallwise.physics.sim.job.replay import Job
 ATTRIBUTION = "job.attribution"
 FAITHFUL = 0.02  # of the measured step: a replay further off prices nothing
 LONGEST = 0.99
+IN_TURN = "one rank after another"
 
 
 class JobFacts:
@@ -150,9 +151,11 @@ class JobFacts:
         if fault is not first:
             return
         grid, stages = self.job.grid, len(self.job.grid.stages)
-        replica, stage = fault.workers[0]
-        name, host = self._who(fault)
-        scope = Scope(rank=replica) if stages == 1 else Scope(stage=stage, group=f"data-parallel rank {replica}")
+        name, host, scope = IN_TURN, "", WHOLE
+        if fault.workers:
+            replica, stage = fault.workers[0]
+            name, host = self._who(fault)
+            scope = Scope(rank=replica) if stages == 1 else Scope(stage=stage, group=f"data-parallel rank {replica}")
         cost = fault.cost_s if self.faithful else self._table_cost(fault)
         yield self.fact(d.STRAGGLER, name, scope)
         if host:

@@ -24,6 +24,7 @@ from stallwise.physics.sim.job.scheduled import BACKWARD_RATIO, scheduled_job
 from stallwise.units import Unit, show
 
 ORDER = 40
+WHOLE = 0.9  # of every worker: what happens in more than a tenth of its steps shows in the rest
 
 
 def from_evidence(evidence: Evidence) -> Iterator[Item]:
@@ -64,7 +65,7 @@ def _replayed(rows: Rows, source: Source, *, of_traces: bool) -> Generator[Item,
             text = "no two workers or steps of this timeline share a program: nothing can be compared"
             yield Note(text, source, lost=True)
         return None
-    yield from (Note(f"left out: {text}", source, lost=True) for text in grid.left_out)
+    yield from _left_out(grid, source)
     clocks = align(grid)
     if clocks is not None:
         yield from _clock_facts(clocks, grid, rows.members, source, only_note=of_traces)
@@ -73,6 +74,12 @@ def _replayed(rows: Rows, source: Source, *, of_traces: bool) -> Generator[Item,
     except NoOrder as error:
         yield Note(error.problem, source, lost=True)
         return None
+
+
+def _left_out(grid: Grid, source: Source) -> Iterator[Note]:
+    """A step that the recording did not end, or a warm-up, leaves the job known."""
+    for text in grid.left_out:
+        yield Note(f"left out: {text}", source, lost=grid.least_kept < WHOLE)
 
 
 def _clock_facts(clocks: Clocks, grid: Grid, members: Members, source: Source, *, only_note: bool) -> Iterator[Item]:
@@ -108,7 +115,7 @@ def _of_times(evidence: Evidence, rows: Rows, source: Source) -> Iterator[Item]:
     grid = job.grid if job is not None else grid_of(rows.columns, rows.labels, rows.works)
     if grid is None or grid.workers < 2:
         return
-    yield from (Note(f"left out: {text}", source, lost=True) for text in grid.left_out)
+    yield from _left_out(grid, source)
     yield from JobFacts(job or job_of(grid), source, rows.members, timed=True).all(
         with_ledger=not _has_ledger(evidence)
     )

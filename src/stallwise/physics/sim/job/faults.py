@@ -24,6 +24,7 @@ UNEVEN_STAGES = 1.05  # slowest over mean: layers come whole
 VARIES = 0.03  # deviation of microbatches; noise of equal ones is one percent
 TOGETHER = 0.4  # correlation of forward and backward over microbatches: one length is behind both; passes that share a slot blur it
 CHANCE = 3.0  # over the root of the number of microbatches: so much correlation comes by chance
+LATE = 0.01  # of a step: what steps vary by without a reason
 SLOW_LINK = 2.0  # times the usual transfer
 MOST_WORKERS = 16  # that are replayed one by one
 
@@ -298,22 +299,31 @@ def _peers(values: Floats) -> Floats:
 
 
 def _own_work(job: Job, work: Work, kind: Kind, step_s: float) -> Fault | None:
-    """What some workers do and their peers do not: waiting for input, saving."""
+    """What some workers do and their peers do not: waiting for input, saving; without workers where it goes round."""
     grid, changed = job.grid, job.work_s.copy()
-    beyond_of: dict[tuple[int, int], float] = {}
-    often = []
+    beyond_of: dict[tuple[int, int], Floats] = {}
+    late_s = np.zeros(changed.shape[2])
     for i in grid.where(work):
         peers = _peers(changed[i])
         beyond = np.maximum(changed[i] - peers, 0.0)
         for r in np.flatnonzero(beyond.any(axis=1)).tolist():
             key = int(grid.replicas[r]), grid.operations[i].stage
-            beyond_of[key] = beyond_of.get(key, 0.0) + float(beyond[r].sum())
-        often.append(float((beyond > 0.5 * np.maximum(peers, 1e-9)).any(axis=0).mean()))
+            beyond_of[key] = beyond_of[key] + beyond[r] if key in beyond_of else beyond[r]
+        late_s = np.maximum(late_s, beyond.max(axis=0))
         changed[i] -= beyond
     if not beyond_of:
         return None
-    ordered = tuple(sorted(beyond_of, key=lambda w: -beyond_of[w]))
-    return Fault(kind, step_s - job.step_s(changed), 1.0, ordered[:MOST_WORKERS], often=max(often))
+    often = float((late_s > LATE * step_s).mean())
+    return Fault(kind, step_s - job.step_s(changed), 1.0, _standing_out(beyond_of, grid.workers), often=often)
+
+
+def _standing_out(beyond_s: dict[tuple[int, int], Floats], workers: int) -> tuple[tuple[int, int], ...]:
+    """Workers that make half of it alone, or surely more than the mean worker."""
+    total = float(sum(x.sum() for x in beyond_s.values()))
+    return tuple(
+        who for who, x in sorted(beyond_s.items(), key=lambda item: -item[1].sum())
+        if x.sum() >= 0.5 * total or x.mean() - total / workers / len(x) > SIGMAS * x.std() / np.sqrt(len(x))
+    )  # fmt: skip
 
 
 def _exposed_sync(job: Job, step_s: float) -> Fault | None:

@@ -54,6 +54,12 @@ class Grid:
     filled: int = 0  # entries that were not recorded
     left_out: list[str] = field(default_factory=list)
     recorded: Bools | None = None  # (operation, replica, step); None where nothing is missing
+    least_kept: float = 1.0  # share of operations, of steps, and of the steps of the worker that lacks most
+
+    def leave_out(self, text: str, kept: float) -> None:
+        """What is not judged, and the share that is."""
+        self.left_out.append(text)
+        self.least_kept = min(self.least_kept, kept)
 
     def recorded_at(self, places: Sequence[int]) -> Bools:
         """Where all of these operations were recorded."""
@@ -127,8 +133,10 @@ def grid_of(columns: Mapping[str, NDArray[Any]], labels: Sequence[str], works: S
         to.reshape(-1)[flat if whole else flat[keep]] = rows[name] if whole else rows[name][keep]
     np.maximum(work, 0.0, out=work)
     operations = [_operation(int(c), span, labels, works) for c in codes[common].tolist()]
-    left_out = [f"{int((~keep).sum()):,} operations outside of the common program"] if not whole else []
-    return _filled(Grid(operations, begin, work, np.ones(shape[1:], bool), replicas, steps, 0, left_out))
+    grid = Grid(operations, begin, work, np.ones(shape[1:], bool), replicas, steps)
+    if not whole:
+        grid.leave_out(f"{int((~keep).sum()):,} operations outside of the common program", float(keep.mean()))
+    return _filled(grid)
 
 
 def _operation(code: int, span: list[int], labels: Sequence[str], works: Sequence[int]) -> Operation:
@@ -191,23 +199,26 @@ def _filled(grid: Grid) -> Grid | None:
     grid.work_s = np.where(here, grid.work_s, usual_work[:, None, None])
     absent = int((~grid.present).sum())
     if absent:
-        grid.left_out.append(f"{absent:,} of {grid.present.size:,} replicas times steps, which lack most operations")
+        text = f"{absent:,} of {grid.present.size:,} replicas times steps, which lack most operations"
+        grid.leave_out(text, float(grid.present.mean(axis=1).min()))
     if grid.filled:
         share = grid.filled / max(here[:, grid.present].size, 1)
-        grid.left_out.append(f"{grid.filled:,} operations ({share:.1%}) were not recorded and take the usual time")
+        least = min(float(here[grid.where(*Work, stage=s)].mean(axis=(0, 2)).min()) for s in grid.stages)
+        grid.leave_out(f"{grid.filled:,} operations ({share:.1%}) were not recorded and take the usual time", least)
     return grid
 
 
 def _without_empty_steps(grid: Grid) -> Grid:
     seen = np.asarray(grid.present.any(axis=0))
     if not seen.all():
-        grid.left_out.append(
-            f"{int((~seen).sum())} of {len(seen)} steps, which have another program or lack most operations"
-        )
+        text = f"{int((~seen).sum())} of {len(seen)} steps, which have another program or lack most operations"
+        grid.leave_out(text, float(seen.mean()))
         grid.begin_s, grid.work_s = grid.begin_s[:, :, seen], grid.work_s[:, :, seen]
         grid.present, grid.steps = grid.present[:, seen], grid.steps[seen]
     kept = grid.present.any(axis=1)
     if not kept.all():
+        names = ", ".join(map(str, grid.replicas[~kept][:8].tolist()))
+        grid.leave_out(f"replicas {names}, which lack most operations in all steps", 0.0)
         grid.begin_s, grid.work_s = grid.begin_s[:, kept], grid.work_s[:, kept]
         grid.present, grid.replicas = grid.present[kept], grid.replicas[kept]
     return grid
