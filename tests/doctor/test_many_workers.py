@@ -69,6 +69,18 @@ def test_names_in_any_case(tmp_path: Path, style: Callable[[str], str]) -> None:
     assert gain is not None and gain.high_s == pytest.approx(costs(SLOW_WORKER)["worker"], rel=0.1)
 
 
+def test_a_timeline_that_lost_its_end_and_the_names_of_its_threads(tmp_path: Path) -> None:
+    """Names written last are the first to go."""
+    rows = [e for e in events(SLOW_WORKER) if e["ph"] == "X"]
+    text = json.dumps(sorted(rows, key=lambda e: float(str(e["ts"]))))
+    path = tmp_path / "job.json"
+    path.write_text(text[: len(text) * 3 // 4])
+    found = diagnose(str(path), cache=False)
+    assert found.ranked[0] == "straggler-rank"
+    assert "data-parallel rank 2, pipeline stage 1" in found.findings[0].headline
+    assert any("threads have no names" in n.text for n in found.notes)
+
+
 @pytest.mark.parametrize(
     "fault, cause",
     [
@@ -217,13 +229,17 @@ def test_stages_by_table_and_by_microbatch(tmp_path: Path) -> None:
     each = tmp_path / "microbatches.csv"
     each.write_text("stage,microbatch,forward_ms,backward_ms\n" + "".join(
         f"{s},{m},{40 + 18 * (s == 7)},{80 + 30 * (s == 7)}\n" for s in range(8) for m in range(32)))  # fmt: skip
-    answers = [diagnose(str(p), facts=facts, cache=False) for p, facts in ((stages, ["microbatches=32"]), (each, []))]
+    steps = tmp_path / "steps.csv"
+    head, *rows = each.read_text().splitlines()
+    steps.write_text("\n".join([f"step,{head}", *(f"{step},{row}" for step in range(5) for row in rows)]))
+    given: list[tuple[Path, list[str]]] = [(stages, ["microbatches=32"]), (each, []), (steps, [])]
+    answers = [diagnose(str(p), facts=facts, cache=False) for p, facts in given]
     for found in answers:
         assert found.ranked[0] == "pipeline-stage-imbalance"
         assert "stage 7" in found.findings[0].headline
         assert found.findings[0].gain is not None
     gains = [found.findings[0].gain for found in answers]
-    assert gains[0] and gains[1] and gains[0].high_s == pytest.approx(gains[1].high_s, rel=0.02)
+    assert gains[0] and all(g and g.high_s == pytest.approx(gains[0].high_s, rel=0.02) for g in gains)
     # 1F1B: (m - 1) further microbatches at the pace of the slowest stage, of which 48 ms go.
     assert gains[0].high_s == pytest.approx(31 * 0.048 + 0.048, rel=0.05)
     assert "Move 3 of its 10 layers" in answers[0].findings[0].fixes[0].action

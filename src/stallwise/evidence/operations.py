@@ -14,11 +14,16 @@ from typing import TYPE_CHECKING, Any
 from stallwise.late import np
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from numpy.typing import NDArray
+
+    from stallwise.evidence.fact import Table
 
 KIND = "operations"
 DENSE = 1 << 22  # values this close together are numbered by a lookup table, others by sorting
 UNKNOWN = -1
+PLACES = ("replica", "stage", "tensor", "rank")
 INTEGERS = ("replica", "stage", "tensor", "step", "microbatch", "chunk", "order", "label")
 TIMES = ("start_s", "duration_s")
 
@@ -48,6 +53,15 @@ SENDS = (Work.FORWARD_SEND, Work.BACKWARD_SEND)
 RECEIVES = (Work.FORWARD_RECEIVE, Work.BACKWARD_RECEIVE)
 COLLECTIVES = (Work.GRADIENT_SYNC, Work.PARAMETER_GATHER)
 COMMUNICATION = (*SENDS, *RECEIVES, *COLLECTIVES)
+
+
+def workers_in(tables: Iterable[Table]) -> int:
+    """How many replicas, stages or ranks they tell apart."""
+    found: dict[str, set[int]] = {place: set() for place in PLACES}
+    for table in tables:
+        for place, seen in found.items():
+            seen.update(numbered(table.columns[place])[0].tolist())
+    return max(map(len, found.values()))
 
 
 def numbered(values: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.int32]]:

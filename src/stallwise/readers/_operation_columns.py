@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from stallwise.evidence.fact import Source, Table
-from stallwise.evidence.operations import INTEGERS, KIND, PASSES, UNKNOWN, Work
+from stallwise.evidence.operations import INTEGERS, KIND, PASSES, PLACES, UNKNOWN, Work
 from stallwise.evidence.reading import Cell, Rows
 from stallwise.late import np
 from stallwise.readers._cells import seconds_in
@@ -17,7 +17,6 @@ from stallwise.readers.records.plain_rows import plain_words
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-PLACES = ("replica", "stage", "tensor", "rank")
 MIN_ROWS = 4
 LONGEST_S = 600.0  # of a part of a step
 KINDS = ("kind", "name", "op", "optype", "op_type", "operation", "event", "type")

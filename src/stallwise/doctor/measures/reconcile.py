@@ -11,7 +11,7 @@ from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import Fact, Scope
 from stallwise.evidence.ledger import Category, Ledger
 from stallwise.evidence.operations import KIND as OPERATIONS
-from stallwise.evidence.operations import numbered
+from stallwise.evidence.operations import workers_in
 
 ORDER = -4  # after what a trace or a record tells, before what builds on the facts of a step
 SLACK = 1.05  # parts that add up to more than the whole by rounding
@@ -62,8 +62,7 @@ def _listed_whole(parts: list[Fact]) -> bool:
 def _ledger(evidence: Evidence, parts: list[Fact]) -> Iterator[Item]:
     """A step whose stages somebody timed by hand."""
     staged = [p for p in parts if p.quantity.name.startswith("stage.")]
-    timed = [t for t in evidence.table(OPERATIONS) if t.meta.get("laid_out")]
-    of_ranks = len({rank for table in timed for rank in numbered(table.columns["rank"])[0].tolist()}) > 1
+    of_ranks = workers_in([t for t in evidence.table(OPERATIONS) if t.meta.get("laid_out")]) > 1
     if evidence.ledgers or evidence.all(stages.ON_DEVICE) or len(staged) < 2 or of_ranks:
         return  # of many ranks the replay makes the ledger
     seconds: dict[Category, float] = defaultdict(float)

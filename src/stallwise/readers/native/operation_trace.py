@@ -55,6 +55,9 @@ def read(artifact: Artifact) -> Iterator[Item]:
     if not columns.count:
         raise UnreadableInput(f"{artifact.name}: no operation with a time was found in {blocks.read_bytes:,} bytes")
     yield columns.table(source)
+    if columns.unnamed:
+        text = "its threads have no names: those that run passes are taken for pipeline stages, in the order in which they begin"
+        yield Note(text, source, lost=True)
     if blocks.damage:
         yield Note(
             f"{blocks.damage} after {blocks.read_bytes:,} unpacked bytes; what came before was used", source, lost=True
@@ -110,6 +113,7 @@ class _Columns:
         self._open: dict[tuple[Any, Any], list[Any]] = {}
         self._parts: list[tuple[Any, ...]] = []
         self.count = 0
+        self.unnamed = False  # stages follow from the order of threads
 
     def add(self, events: list[Any]) -> None:
         """Complete events; a begin waits for its end. Column by column: a million events pass here."""
@@ -161,6 +165,10 @@ class _Columns:
         tracks, track = numbered(pid.astype(np.int64) * len(self._words["tid"]) + tid)
         columns: dict[str, Any] = {"label": label, "start_s": start * MICROSECOND, "duration_s": length * MICROSECOND}
         by_track, hosts = self._places(tracks)
+        step = args[self.keys.index("step")] if "step" in self.keys else np.zeros(len(label), np.int32)
+        works = [work_of(n) for n in self._words["name"]]
+        forward = np.isin(label, [at for at, work in enumerate(works) if work is Work.FORWARD])
+        self.unnamed = self._stages_in_order(tracks, by_track, track[forward], step[forward], start[forward])
         for role in ("replica", "stage", "tensor", "rank"):
             columns[role] = np.array([p.get(role, UNKNOWN) for p in by_track], np.int32)[track]
         if hosts:
@@ -177,8 +185,42 @@ class _Columns:
             columns.setdefault(role, np.full(len(label), UNKNOWN, np.int32))
         columns = {name: values if values.dtype.kind == "f" else _small(values) for name, values in columns.items()}
         names = list(self._words["name"])
-        meta = {"labels": names, "works": [int(work_of(n)) for n in names], "hosts": hosts}
+        meta = {"labels": names, "works": [int(w) for w in works], "hosts": hosts}
         return Table(KIND, columns, source, meta=meta)
+
+    def _stages_in_order(
+        self,
+        tracks: NDArray[np.int64],
+        by_track: list[dict[str, int]],
+        track: NDArray[Any],
+        step: NDArray[Any],
+        start: NDArray[Any],
+    ) -> bool:
+        """Threads without names that run forwards side by side: the stages of a process, in the order in which they begin.
+
+        A thread without forwards belongs to the one numbered before it. Whether any had to be placed so.
+        """
+        if any(p.keys() & {"stage", "tensor"} for p in by_track) or {"stage", "tensor"} & {
+            roles()[k] for k in self.keys
+        }:
+            return False
+        first = np.full((len(tracks), int(step.max(initial=0)) + 1), np.inf)
+        np.minimum.at(first, (track, np.maximum(step, 0)), start)
+        tids, found = list(self._words["tid"]), False
+        process, thread = tracks // len(tids), [tids[t] for t in (tracks % len(tids)).tolist()]
+        for mine in (np.flatnonzero(process == pid) for pid in np.unique(process)):
+            runs = [t for t in mine.tolist() if np.isfinite(first[t]).any()]
+            if len(runs) < 2 or not all(isinstance(thread[t], int) for t in mine):
+                continue
+            begun = np.isfinite(first[runs]).all(axis=0)
+            order = sorted(runs, key=lambda t: float(np.median(first[t, begun])) if begun.any() else first[t].min())
+            for t in mine.tolist():
+                owner = max((r for r in runs if thread[r] <= thread[t]), key=lambda r: thread[r], default=runs[0])
+                by_track[t]["stage"] = order.index(owner)
+                if "rank" in by_track[t]:
+                    by_track[t]["replica"] = by_track[t].pop("rank")
+            found = True
+        return found
 
     def _places(self, tracks: NDArray[np.int64]) -> tuple[list[dict[str, int]], list[str]]:
         """Ranks and host of each track: by the names of thread and process; of a process without such a name by its number."""
