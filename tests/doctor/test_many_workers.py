@@ -14,6 +14,7 @@ import pytest
 from stallwise.doctor.examine import diagnose
 from stallwise.doctor.findings.diagnosis import Diagnosis
 from stallwise.doctor.merged import merged_events
+from stallwise.errors import BadRequest
 from stallwise.render.html import to_html
 from stallwise.render.json import to_dict
 from tests.shared_data import shared
@@ -200,6 +201,8 @@ def test_rank_times_as_tables_and_json_lines(tmp_path: Path) -> None:
     for path in (table, lines):
         found = diagnose(str(path), cache=False)
         assert (found.ranked[0], found.findings[0].scope.rank) == ("straggler-rank", 5), path.name
+        with pytest.raises(BadRequest, match="no trace to merge"):  # before a file is opened
+            merged_events(found, [str(path)])
 
 
 def test_timers_of_megatron(tmp_path: Path) -> None:

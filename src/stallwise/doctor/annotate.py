@@ -24,7 +24,9 @@ def annotate(diagnosis: Diagnosis, paths: Sequence[str]) -> tuple[Artifact, list
     """The trace that the first finding speaks of, and our tracks for it."""
     timelines = _timelines(paths)
     if not timelines:
-        raise BadRequest("there is no trace to annotate", hint="give a profiler trace, or -o report.html")
+        raise BadRequest(
+            "there is no trace to annotate", hint="give a profiler trace; of operations of many ranks -o merged.json.gz"
+        )
     first = diagnosis.first
     rank = first.scope.rank if first else None
     artifact, timeline = next(((a, t) for a, t in timelines if t.scope.rank == rank), timelines[0])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Any, cast
 from zlib import crc32
 
@@ -39,23 +40,19 @@ _BESIDE = re.compile(r"^(gloo|mpi|ucc):", re.IGNORECASE)  # collectives that run
 
 
 def merged_events(diagnosis: Diagnosis, paths: Sequence[str]) -> Iterator[Event]:
-    """Every event of every rank, one after the other; nothing is held."""
+    """Every event of every rank, one after the other; nothing is held. Refuses at once where there is none."""
     evidence = diagnosis.evidence
     tables = [t for t in evidence.table(KIND) if not t.meta.get("laid_out") and not t.meta.get("traced")]
     if tables:
-        for table in tables:
-            yield from _of_table(table, evidence)
-        for table in evidence.table("job.steps")[:1]:
-            yield from _ideal(table)
-        return
+        of_tables = (_of_table(table, evidence) for table in tables)
+        return chain.from_iterable((*of_tables, *map(_ideal, evidence.table("job.steps")[:1])))
     traces = [a for a in find(paths)[0] if any(r is torch_trace for r in readers_for(a))]
     if not traces:
         raise BadRequest(
             "there is no trace to merge", hint="give profiler traces of several ranks, or a timeline of operations"
         )
     origin = _Origin()
-    for number, artifact in enumerate(traces):
-        yield from _of_trace(artifact, number, evidence, origin)
+    return chain.from_iterable(_of_trace(artifact, at, evidence, origin) for at, artifact in enumerate(traces))
 
 
 class _Origin:
