@@ -39,14 +39,9 @@ from stallwise.evidence.ledger import Category
 UNEVEN = 1.05  # slowest over mean; layers come whole, so a few percent are unavoidable
 CLEAR = 1.15
 NOTICEABLE = 0.02  # of a step, by replay
-
-
 BEYOND = 1.25  # times the idle share of plain 1F1B: rounding of the formula and warm-up steps explain less
 LONG_HANDOFFS = 0.15  # of the step in sends and receives: they may be the whole excess
-STATED, STATED_SURE = (
-    0.65,
-    0.75,
-)  # of stated shares: the split is likeliest; surer where stragglers and links are excluded
+STATED, STATED_SURE = 0.65, 0.75  # the split is likeliest; surer where stragglers and links are excluded
 
 
 @rule()
@@ -85,17 +80,14 @@ def _in_times(evidence: Evidence) -> Finding | None:
     at = int(slowest.number)
     place = "the first" if at == 0 else "the last" if at == int(stages.number) - 1 else f"stage {at}"
     step, cost, balanced = evidence.get(q.JOB_STEP), evidence.get(w.STAGE_COST), evidence.get(w.STAGE_BALANCED)
+    gain = None
     if step and cost and balanced:
         if cost.number < NOTICEABLE * step.number:
             return None
         low, high = sorted((balanced.number, cost.number))
-        gain: Gain | None = Gain(low, high, "replayed: equal stages with the same work, to this stage like the others")
-    else:
-        gain = (
-            Gain(0.5 * (worst - mean), worst - mean, "slowest less mean stage")
-            if step and worst < step.number
-            else None
-        )
+        gain = Gain(low, high, "replayed: equal stages with the same work, to this stage like the others")
+    elif step and worst < step.number:
+        gain = Gain(0.5 * (worst - mean), worst - mean, "slowest less mean stage")
     faster = f"{worst * 1e3:.2f} -> {mean * 1e3:.2f} ms a pass: up to {ratio.number:.2f}x in the steady state"
     because = [
         Reason.of(f"stage {at} ({place}) takes {ratio} the mean of {stages} stages", ratio, stages),

@@ -47,6 +47,9 @@ SUDDEN = 1.3  # times the step before: what clocks, inputs and other tenants var
 ONE_NODE = 8  # GPUs
 SUSPECTED = 0.45  # below even odds: no prover saw the rank
 REPLAYED = 0.95  # sure, where every operation of every worker is known and the others of its stage are quicker
+MEASURED = (
+    stated.RANK_LOCAL, stated.STRAGGLERS, stated.GPU_BUSY_UNCHANGED, stated.ALLREDUCE_TIME, run.DATA_TIME, stated.SLOW_RANK_RATIO,
+)  # fmt: skip
 ONE_STEP_LIMIT = 0.85  # one or two steps show who was late then, not who is late
 
 _FIXES: dict[str, tuple[Fix, ...]] = {
@@ -87,15 +90,7 @@ def _in_statement(evidence: Evidence) -> Finding | None:
     What was measured of the steps themselves (an exchange, a loader, ranks alike) speaks for itself and is left to its prover.
     """
     slower, gpus = evidence.get(expected.SLOWDOWN), evidence.value(stated.GPUS, 1.0)
-    measured = (
-        stated.RANK_LOCAL,
-        stated.STRAGGLERS,
-        stated.GPU_BUSY_UNCHANGED,
-        stated.ALLREDUCE_TIME,
-        run.DATA_TIME,
-        stated.SLOW_RANK_RATIO,
-    )
-    if slower is None or slower.number < SUDDEN or gpus <= ONE_NODE or any(evidence.get(known) for known in measured):
+    if slower is None or slower.number < SUDDEN or gpus <= ONE_NODE or any(map(evidence.get, MEASURED)):
         return None
     changed = evidence.text(stated.CHANGED).lower()
     if changed and not any(word in changed for word in UNCHANGED):

@@ -168,20 +168,10 @@ class JobFacts:
             yield self.fact(d.STRAGGLER_SINCE, float(fault.since))
         if fault.kind is Kind.WORKER:
             yield self.fact(q.WORKER_FACTOR, fault.factor, scope)
-            cause, detail = (
-                "clocks",
-                f"slower passes: {fault.factor:.2f}x those of its peers for the same work",
-            )
-        else:
-            cause = "input" if fault.kind is Kind.INPUT else "saving"
-            detail = (
-                "waiting for input that its peers do not wait for"
-                if cause == "input"
-                else "saving while its peers do not"
-            )
+        cause, detail = _HELD_UP_BY[fault.kind]
         yield self.fact(d.STRAGGLER_CAUSE, cause)
         yield self.fact(d.STRAGGLER_CAUSE_SHARE, 1.0)
-        yield self.fact(d.STRAGGLER_DETAIL, detail)
+        yield self.fact(d.STRAGGLER_DETAIL, detail.format(fault.factor))
 
     def _who(self, fault: Fault) -> tuple[str, str]:
         """The workers of a fault in words, and the host if all of them are on one; a host of which all are slow is named instead."""
@@ -265,6 +255,11 @@ def _hosts(grid: Grid, members: Members) -> dict[str, list[tuple[int, int]]]:
 
 
 _STRAGGLERS = (Kind.WORKER, Kind.INPUT, Kind.CHECKPOINT)
+_HELD_UP_BY = {
+    Kind.WORKER: ("clocks", "slower passes: {:.2f}x those of its peers for the same work"),
+    Kind.INPUT: ("input", "waiting for input that its peers do not wait for"),
+    Kind.CHECKPOINT: ("saving", "saving while its peers do not"),
+}
 _BY_TABLES = (*_STRAGGLERS, Kind.STAGE)  # priced without a replay, too
 _CATEGORY = {
     Work.INPUT: Category.INPUT_WAIT, Work.CHECKPOINT: Category.CHECKPOINT, Work.GARBAGE: Category.HOST_WAIT,

@@ -21,7 +21,6 @@ from stallwise.evidence.quantity import Quantity
 from stallwise.evidence.step_time import step_time_s
 
 ORDER = 50
-PATH_TABLE = "critical_path"
 ENOUGH_STEPS = 3  # fewer steps tell nothing of how often; collectives are counted then
 MOSTLY = 0.8
 Floats = NDArray[np.float64]
@@ -61,7 +60,6 @@ def _judge(evidence: Evidence, table: Table) -> Iterator[Item]:
     skew = np.nanmax(arrival, axis=1) - np.nanmedian(arrival, axis=1)
     yield fact(q.ARRIVAL_SKEW, float(np.median(skew)), count)
     yield from _unseen(fact, table, shared, linked, steps)
-    yield _critical_path(table, arrival, end, np.array(meta["ranks"])[linked])
     late = latest_set(arrival, exposed, error_s)
     if late is None:
         return
@@ -117,15 +115,6 @@ def _when(fact: Any, late: Late, step: NDArray[np.int64], step_s: float, error_s
             if at > 0 and is_late[:at].mean() <= 1 - MOSTLY:
                 yield fact(q.STRAGGLER_SINCE, float(number), len(numbers))
             return
-
-
-def _critical_path(table: Table, arrival: Floats, end: Floats, ranks: NDArray[np.int64]) -> Table:
-    """The rank that the job waits for, stretch by stretch."""
-    last = np.nanargmax(np.where(np.isfinite(arrival), arrival, -np.inf), axis=1)
-    done = np.nanmax(end, axis=1)
-    begin = np.concatenate(([np.nanmin(arrival)], np.maximum.accumulate(done)[:-1]))
-    columns = {"rank": ranks[last], "from_s": begin, "arrival_s": np.nanmax(arrival, axis=1), "end_s": done}
-    return Table(PATH_TABLE, columns, table.source)
 
 
 def _share_of_path(arrival: Floats, end: Floats, members: NDArray[np.intp]) -> float:

@@ -24,11 +24,7 @@ SAME_END = 5e-3  # of a step: collectives that end so close together may be one
 OVERLAPS = 0.1  # of the shorter: two computations that share more run side by side
 HAND_OFF_LIMIT = 3.0  # times the usual of its link; what is longer held the stage up for another reason
 HAND_OFF = "hand-off"
-MAY_HIDE = (
-    Work.OPTIMIZER,
-    Work.CHECKPOINT,
-    Work.OTHER,
-)  # a norm over all gradients or a barrier may lie inside of these
+MAY_HIDE = (Work.OPTIMIZER, Work.CHECKPOINT, Work.OTHER)  # a norm over all gradients or a barrier may lie inside
 
 Member = tuple[int, ...]
 
