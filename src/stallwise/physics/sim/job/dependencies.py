@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from stallwise.evidence.operations import COLLECTIVES, COMMUNICATION, Work
-from stallwise.physics.sim.job.grid import Bools, Floats, Grid, Operation, usual
+from stallwise.physics.sim.job.grid import Bools, Floats, Grid, Ints, Operation, usual
 
 NEAR = 1e-4  # of a step: ends and begins this close touch; clocks of one cluster agree to tens of microseconds
 SAME_END = 5e-3  # of a step: collectives that end so close together may be one
@@ -143,8 +143,10 @@ def _microbatches(draft: Draft) -> None:
                 draft.after[then].add(before)
             else:
                 crossing[Work(kind)].append((before, then))
-    _hand_over(draft, crossing[Work.FORWARD], Work.FORWARD_SEND, Work.FORWARD_RECEIVE)
-    _hand_over(draft, crossing[Work.BACKWARD], Work.BACKWARD_SEND, Work.BACKWARD_RECEIVE)
+    missing = _hand_over(draft, crossing[Work.FORWARD], Work.FORWARD_SEND, Work.FORWARD_RECEIVE)
+    missing += _hand_over(draft, crossing[Work.BACKWARD], Work.BACKWARD_SEND, Work.BACKWARD_RECEIVE)
+    if missing:
+        _add_hand_offs(draft, missing)
 
 
 def _hand_over(draft: Draft, crossing: list[tuple[int, int]], send: Work, receive: Work) -> list[tuple[int, int]]:
@@ -172,7 +174,7 @@ def _hand_over(draft: Draft, crossing: list[tuple[int, int]], send: Work, receiv
             draft.pairs.append((sent[before], i))
         else:
             draft.after[i].add(before)
-    _add_hand_offs(draft, missing, receive)
+    return missing
 
 
 def _matched(draft: Draft, passes: list[int], transfers: list[int], *, latest: bool) -> dict[int, int]:
@@ -195,56 +197,53 @@ def _matched(draft: Draft, passes: list[int], transfers: list[int], *, latest: b
     return found
 
 
-def _add_hand_offs(draft: Draft, missing: list[tuple[int, int]], receive: Work) -> None:
+def _add_hand_offs(draft: Draft, missing: list[tuple[int, int]]) -> None:
     """One for each pass that uses another stage's result while nobody recorded how it came."""
-    if not missing:
-        return
     grid, first = draft.grid, len(draft.grid.operations)
     ends = grid.end_s
     lane_s = np.stack([_latest(ends, draft.after[then]) for _, then in missing])
     sender_s = np.stack([ends[before] for before, _ in missing])
     begin_s = np.stack([grid.begin_s[then] for _, then in missing])
     stages = np.array([[grid.operations[a].stage, grid.operations[b].stage] for a, b in missing])
-    work, asked = np.zeros_like(begin_s), np.zeros(len(missing), bool)
     here = np.stack([grid.recorded_at((before, then, *draft.after[then])) for before, then in missing])
-    for link in np.unique(stages, axis=0):
-        mine = np.flatnonzero((stages == link).all(axis=1))
-        asked[mine], work[mine] = _link_times(begin_s[mine], sender_s[mine], lane_s[mine], here[mine], draft.near_s)
+    links = [np.flatnonzero((stages == link).all(axis=1)) for link in np.unique(stages, axis=0)]
+    asks, work = _transfers(begin_s, sender_s, lane_s, here, links, draft.near_s)
     for at, (before, then) in enumerate(missing):
         made, used = grid.operations[before], grid.operations[then]
+        receive = Work.FORWARD_RECEIVE if used.work is Work.FORWARD else Work.BACKWARD_RECEIVE
         grid.operations.append(Operation(used.stage, receive, HAND_OFF, used.chunk, used.number, known=False))
-        draft.after.append({before} | (set(draft.after[then]) if asked[at] else set()))
+        draft.after.append({before} | (set(draft.after[then]) if asks else set()))
         draft.after[then].add(first + at)
         draft.links[first + at] = made.stage, used.stage
         draft.producer[first + at] = before
         draft.begin.append(draft.end[before])
         draft.end.append(draft.begin[then])
-    start_s = np.where(asked[:, None, None], np.maximum(sender_s, lane_s), sender_s)
-    grid.begin_s = np.concatenate((grid.begin_s, start_s))
+    grid.begin_s = np.concatenate((grid.begin_s, np.maximum(sender_s, lane_s) if asks else sender_s))
     grid.work_s = np.concatenate((grid.work_s, work))
 
 
-def _link_times(
-    begin_s: Floats, sender_s: Floats, lane_s: Floats, present: Bools, near_s: float
+def _transfers(
+    begin_s: Floats, sender_s: Floats, lane_s: Floats, here: Bools, links: list[Ints], near_s: float
 ) -> tuple[bool, Floats]:
-    """Whether a stage asks for its input only when it is free, and how long each hand-off of one link takes.
+    """Whether stages ask for their input only when they are free, and how long each hand-off takes.
 
-    Where the stage was free before the result was there, the hand-off is what it waited beyond. Where it was busy until
+    Where a stage was free before the result was there, the hand-off is what it waited beyond. Where it was busy until
     later, it waits once more if it asks late, and not at all if the input came meanwhile.
     """
     gap = begin_s - sender_s
-    waited = (sender_s >= lane_s - near_s) & (gap >= 0) & present
-    busy = (lane_s > sender_s + near_s) & present
+    waited = (sender_s >= lane_s - near_s) & (gap >= 0) & here
     beyond = np.maximum(begin_s - np.maximum(sender_s, lane_s), 0.0)
-    typical = _typical(np.where(waited, gap, np.nan), np.nan)
-    once_more = _typical(np.where(busy, beyond, np.nan), 0.0)
-    asks = not np.isfinite(typical).any() or bool(np.nanmedian(once_more) > 0.5 * np.nanmedian(typical))
-    if asks:
-        typical = _typical(np.where(present, beyond, np.nan), 0.0)
-        return True, np.where(present, np.minimum(beyond, HAND_OFF_LIMIT * typical + near_s), typical)
-    typical = np.where(np.isfinite(typical), typical, 0.0)
-    short = np.where(present, np.maximum(np.minimum(typical, gap), 0.0), typical)
-    return False, np.minimum(np.where(waited, gap, short), HAND_OFF_LIMIT * typical + near_s)
+    usual_s = np.full((*gap.shape[:2], 1), np.nan)
+    for mine in links:
+        usual_s[mine] = _typical(np.where(waited[mine], gap[mine], np.nan), np.nan)
+    busy = (lane_s > sender_s + near_s) & here & np.isfinite(usual_s)
+    if np.isnan(usual_s).all() or (busy.any() and (beyond > 0.5 * usual_s)[busy].mean() > 0.5):
+        for mine in links:
+            usual_s[mine] = _typical(np.where(here[mine], beyond[mine], np.nan), 0.0)
+        return True, np.where(here, np.minimum(beyond, HAND_OFF_LIMIT * usual_s + near_s), usual_s)
+    usual_s = np.nan_to_num(usual_s)
+    short = np.where(here, np.clip(gap, 0.0, usual_s), usual_s)
+    return False, np.minimum(np.where(waited, gap, short), HAND_OFF_LIMIT * usual_s + near_s)
 
 
 def _typical(values: Floats, otherwise: float) -> Floats:

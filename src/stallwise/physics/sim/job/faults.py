@@ -7,6 +7,7 @@ step less the step replayed with that set like its peers.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -80,19 +81,35 @@ def faults_of(job: Job) -> list[Fault]:
 
 
 def _slow_workers(job: Job) -> list[Slow]:
-    grid = job.grid
-    places, own = {s: mine for s in grid.stages if (mine := grid.where(*PASSES, stage=s))}, own_times(job, job.work_s)
-    if len(grid.replicas) > 1:
-        ratios = {s: _against_peers(np.where(_mostly(job, m), own[m].sum(axis=0), np.nan)) for s, m in places.items()}
-    else:
-        ratios = {s: _against_stages(job, mine) for s, mine in places.items()}
-    if len(ratios) > 1 and len(grid.replicas) > 1:  # long sequences slow all stages of a replica alike
-        alike = middle(np.stack(list(ratios.values())), lower=True)
-        ratios = {s: ratio / np.maximum(alike, 1e-9) for s, ratio in ratios.items()}
+    """Against the same stage of other replicas; what all stages of a replica have in common are its sequences."""
+    grid, own = job.grid, own_times(job, job.work_s)
+    places = {s: mine for s in grid.stages if (mine := grid.where(*PASSES, stage=s))}
+    stages = list(places)
+    if len(grid.replicas) == 1:
+        return _slower(stages, [_against_stages(job, mine) for mine in places.values()])
+    total = np.stack([np.where(_mostly(job, mine), own[mine].sum(axis=0), np.nan) for mine in places.values()])
+    if len(stages) == 1:
+        return _slower(stages, [_against_peers(total[0])])
+    every = np.ones(len(grid.replicas), bool)
+    slow = _slower(stages, map(_against_peers, _without_lengths(total, every, np.ones_like(total[0]))))
+    rest = ~np.isin(np.arange(len(every)), [s.replica for s in slow])
+    if slow and rest.any():  # once more with what stages take on replicas that are well
+        slow = _slower(stages, map(_against_peers, _without_lengths(total, rest, middle(total))))
+    return slow
+
+
+def _without_lengths(total: Floats, well: Bools, base: Floats) -> Floats:
+    """(stage, replica, step) over what most stages of a replica have in common in a step."""
+    share = middle(np.moveaxis(total[:, well] / base[well], 2, 0))  # the usual step of each replica
+    usual_s = middle(share.T, lower=True)
+    return np.asarray(total / np.maximum(middle(total / usual_s[:, None, None], lower=True), 1e-9))
+
+
+def _slower(stages: Sequence[int], ratios: Iterable[Floats]) -> list[Slow]:
     found = []
-    for stage, ratio in ratios.items():
-        for replica in range(len(grid.replicas)):
-            since, factor = _slow_since(ratio[replica])
+    for stage, ratio in zip(stages, ratios, strict=True):
+        for replica, values in enumerate(ratio):
+            since, factor = _slow_since(values)
             if factor > 1 + SLOW:
                 found.append(Slow(replica, stage, since, factor))
     return sorted(found, key=lambda s: -s.factor)
