@@ -43,7 +43,9 @@ def test_a_slow_worker_in_columns(tmp_path: Path) -> None:
 
 def test_a_long_stage_in_columns(tmp_path: Path) -> None:
     plan = replace(PLAN, faults=(Fault("stage", stage=3, size=1.5),))
-    found = diagnose(str(written(tmp_path / "operations.parquet", plan)), cache=False)
+    table = columns(plan)
+    ends = {"duration_us": None, "end_us": (table["start_s"] + table["duration_s"]) * 1e6}
+    found = diagnose(str(written(tmp_path / "operations.parquet", plan, **ends)), cache=False)
     assert found.ranked[0] == "pipeline-stage-imbalance"
 
 

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 MIN_ROWS = 4
 LONGEST_S = 600.0  # of a part of a step
 KINDS = ("kind", "name", "op", "optype", "op_type", "operation", "event", "type")
-STARTS, LENGTHS = ("start", "start_ts", "begin", "ts", "start_time"), ("duration", "dur", "length", "elapsed", "time")
+STARTS, ENDS = ("start", "start_ts", "begin", "ts", "start_time"), ("end", "end_ts", "end_time", "stop", "finish")
+LENGTHS = ("duration", "dur", "length", "elapsed", "time")
 _UNIT = re.compile(r"_(?:ns|us|ms|s|sec|seconds)$")
 
 
@@ -43,10 +44,16 @@ def operations_in(rows: Rows, file: str, fewest: int = MIN_ROWS) -> Table | None
     kind = next(
         (at for at, t in enumerate(bare) if t in KINDS and any(isinstance(c, str) for c in rows.cells[at])), None
     )
-    length = next((at for at, t in enumerate(bare) if t in LENGTHS), None)
-    if kind is not None and length is not None:
-        start = next((at for at, t in enumerate(bare) if t in STARTS), None)
-        return _with_hosts(_long(rows, file, found, kind, start, length), hosts)
+    start, end, length = (
+        next((at for at, t in enumerate(bare) if t in words), None) for words in (STARTS, ENDS, LENGTHS)
+    )
+    if kind is not None and (length is not None or (start is not None and end is not None)):
+        begin = _seconds(rows, start) if start is not None else np.full(len(rows), np.nan)
+        took = _seconds(rows, length) if length is not None else _seconds(rows, end or 0) - begin
+        names = [str(c) for c in rows.cells[kind]]
+        labels = {name: at for at, name in enumerate(dict.fromkeys(names))}
+        long = _table(file, found, [labels[n] for n in names], list(labels), begin, took, laid_out=start is None)
+        return _with_hosts(long, hosts)
     parts = [at for at, t in enumerate(titles) if t not in roles() and _is_part(rows.columns[at], rows.cells[at])]
     return _with_hosts(_wide(rows, file, found, parts), hosts) if parts else None
 
@@ -71,17 +78,6 @@ def _is_part(title: str, cells: Sequence[Cell]) -> bool:
         return False
     plain = work in (*PASSES, Work.GRADIENT_SYNC, Work.OPTIMIZER) and max(numbers, default=0.0) < LONGEST_S
     return plain or seconds_in(plain_words(title)) is not None
-
-
-def _long(
-    rows: Rows, file: str, found: dict[str, NDArray[np.int64]], kind: int, start: int | None, length: int
-) -> Table:
-    """A row an operation."""
-    names = [str(c) for c in rows.cells[kind]]
-    labels = {name: at for at, name in enumerate(dict.fromkeys(names))}
-    took = _seconds(rows, length)
-    begin = _seconds(rows, start) if start is not None else np.full(len(names), np.nan)
-    return _table(file, found, [labels[n] for n in names], list(labels), begin, took, laid_out=start is None)
 
 
 def _wide(rows: Rows, file: str, found: dict[str, NDArray[np.int64]], parts: list[int]) -> Table:
