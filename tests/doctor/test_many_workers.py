@@ -153,6 +153,11 @@ def test_sixteen_logs_with_one_slow_rank_since_a_step(tmp_path: Path, form: Call
     assert (first.cause, first.scope.rank) == ("straggler-rank", 11)
     said = " ".join(r.text for r in first.because)
     assert "since step 300, 34" in said and "1.45x" in said
+    for lost in (3, 4):
+        (tmp_path / f"rank{lost}.log").write_bytes(b"" if lost == 3 else bytes(range(256)) * 9)
+    fewer = diagnose(str(tmp_path), cache=False)
+    assert fewer.findings[0].headline.split(":")[0] == first.headline.split(":")[0]
+    assert any("no recording of rank 3, 4" in n.text for n in fewer.notes)
     assert found.ledger is not None and 1.0 < sum(found.ledger.seconds.values()) < 1.1
 
 

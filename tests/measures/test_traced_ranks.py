@@ -146,7 +146,7 @@ def test_damaged_cut_and_missing_ranks_leave_the_answer(tmp_path: Path) -> None:
     found = diagnose(str(folder), cache=False)
     assert_the_slow_rank(found)
     said = " ".join(n.text for n in found.notes)
-    assert "no trace of rank 0, 5" in said and "were not recorded" in said
+    assert "no recording of rank 0, 5" in said and "were not recorded" in said
 
 
 def test_one_rank_by_itself_is_no_job(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from stallwise.evidence.catalog import distributed as d
 from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import Fact, Note, Scope, Source
 from stallwise.evidence.ledger import Category
-from stallwise.evidence.operations import KIND, PASSES, Work, numbered
+from stallwise.evidence.operations import KIND, PASSES, UNKNOWN, Work, numbered
 from stallwise.physics.sim.job.clocks import Clocks, align
 from stallwise.physics.sim.job.faults import Kind
 from stallwise.physics.sim.job.grid import Grid, grid_of
@@ -39,18 +39,25 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
     files = sorted({t.source.file for t in used})
     source = Source(files[0] if len(files) == 1 else f"{len(files)} files")
     rows = together(used)
+    if missing := traced.missing if traced else _gaps(rows.members):
+        ranks = ", ".join(map(str, missing[:8])) + (f" and {len(missing) - 8} more" if len(missing) > 8 else "")
+        yield Note(f"no recording of rank {ranks}: its peers stand for it", source, lost=True)
     if used is times:
         yield from _of_times(evidence, rows, source)
         return
     facts = yield from _replayed(rows, source, of_traces=traced is not None)
-    if traced is not None and traced.missing:
-        ranks = ", ".join(str(r) for r in traced.missing[:8])
-        yield Note(f"no trace of rank {ranks}: its peers stand for it", source, lost=True)
     if facts is not None and traced is not None and evidence.table(MATCHED) and not traced.pipelined:
         # What a replica is late by its collectives tell more finely.
         yield from facts.some(Kind.SEQUENCE)
     elif facts is not None:
         yield from facts.all(with_ledger=not _has_ledger(evidence))
+
+
+def _gaps(members: Members) -> list[int]:
+    """Ranks below the highest that are not here; where most are not, some were chosen to be recorded."""
+    ranks = {m.rank for m in members.values()}
+    gaps = sorted(set(range(max(ranks, default=0))) - ranks)
+    return gaps if UNKNOWN not in ranks and len(gaps) < len(ranks) else []
 
 
 def _has_ledger(evidence: Evidence) -> bool:
