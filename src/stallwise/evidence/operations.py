@@ -56,7 +56,7 @@ COMMUNICATION = (*SENDS, *RECEIVES, *COLLECTIVES)
 
 
 def workers_in(tables: Iterable[Table]) -> int:
-    """How many replicas, stages or ranks they tell apart."""
+    """How many distinct replicas, stages or ranks."""
     found: dict[str, set[int]] = {place: set() for place in PLACES}
     for table in tables:
         for place, seen in found.items():

@@ -98,7 +98,7 @@ def _clock_facts(clocks: Clocks, grid: Grid, members: Members, source: Source, *
         f"clocks of the workers differ by up to {most} ({who}); they were aligned by their collectives, to {error}",
         source,
     )
-    if only_note:  # the traces' own clocks were told apart before
+    if only_note:  # offsets of traces stand already
         return
     yield Fact(d.CLOCK_ERROR, clocks.error_s, source)
     for at, stage in enumerate(stages):

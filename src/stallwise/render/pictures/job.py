@@ -65,8 +65,8 @@ def _costs(table: Table) -> Picture | None:
         for below, (kind, value, word) in enumerate(
             (("m1", removed_s, "saved without it"), ("m8", added_s, "added by it"))
         ):
-            said = f"{name}: {show(value, Unit.SECOND)} {word}"
-            parts.append(box(COSTS_LEFT, y + 9 * below, value * wide, 8.0, kind, said))
+            title = f"{name}: {show(value, Unit.SECOND)} {word}"
+            parts.append(box(COSTS_LEFT, y + 9 * below, value * wide, 8.0, kind, title))
         longer = max(removed_s, added_s) * wide
         parts.append(text(COSTS_LEFT + longer + 6, y + 12, show(removed_s, Unit.SECOND), "axis"))
     title = f"What each costs: the step takes {show(step_s, Unit.SECOND)}, {show(ideal_s, Unit.SECOND)} if all took the mean"
