@@ -81,6 +81,22 @@ def test_github_gets_annotations_and_a_summary(tmp_path: Path) -> None:
     assert summary.read_text(encoding="utf-8").startswith("# FOUND The GPU waits for input")
 
 
+@pytest.mark.parametrize(("case", "changed"), [("h2d-copy-exposed/h2d_pageable", True), ("input-starved", False)])
+def test_a_patch_holds_what_lint_changes_for_the_first_cause_and_applies_nothing(
+    tmp_path: Path, case: str, changed: bool
+) -> None:
+    script, patch = tmp_path / "train.py", tmp_path / "fix.patch"
+    script.write_text("loader = DataLoader(data, num_workers=4)\nfor x in loader:\n    step(x.cuda())\n")
+    before = script.read_text()
+    result = called(
+        "diagnose", str(REPO / "tests" / "cases" / case), "--fact", f"job.script={script}", "--patch", str(patch)
+    )
+    assert patch.exists() == changed and ("no patch" in result.output) != changed, result.output
+    assert script.read_text() == before
+    if changed:
+        assert "+loader = DataLoader(data, num_workers=4, pin_memory=True)" in patch.read_text().splitlines()
+
+
 def settings(tmp_path: Path, text: str) -> str:
     file = tmp_path / "stallwise.toml"
     file.write_text(text, encoding="utf-8")

@@ -23,6 +23,7 @@ from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact, Scope, Source
 from stallwise.evidence.ledger import Category, Ledger
 from stallwise.evidence.quantity import Quantity
+from stallwise.evidence.user_lines import CodeLine, user_lines
 from stallwise.render.redact import shareable
 from stallwise.render.text import to_text
 
@@ -292,3 +293,31 @@ def test_a_bound_is_no_value(words: str) -> None:
         )
         == 0
     )
+
+
+@pytest.mark.parametrize(
+    ("places", "wanted"),
+    [
+        (
+            "lib/accelerate/accelerator.py:1 f\nlib/transformers/trainer.py:2 g",
+            "dataloader_num_workers 4, dataloader_pin_memory=True",
+        ),
+        ("torchrun pretrain_gpt.py --bf16", "--num-workers 4, pin_memory=True"),
+        ("python train.py", "num_workers 4, pin_memory=True"),
+    ],
+)
+def test_advice_names_arguments_as_the_jobs_framework_does(places: str, wanted: str) -> None:
+    evidence = evidence_of((job.COMMAND, places))
+    found = answer(evidence, finding_of("num_workers 4, pin_memory=True")).findings[0]
+    assert [f.action for f in found.fixes] == [wanted]
+
+
+def test_where_stacks_are_there_nobody_is_sent_to_sample_them() -> None:
+    evidence = evidence_of()
+    assert answer(evidence, finding_of("x"), capture.PY_SPY).next
+    table = user_lines([("", ("train.py:8 step",), 20)], X)
+    assert table is not None
+    evidence.add([table])
+    again = answer(evidence, finding_of("x"), capture.PY_SPY).next
+    assert again and capture.PY_SPY not in {step.capture for step in again}
+    assert not answer(evidence, finding_of("x", code_line=CodeLine("train.py", 8, "step", 1.0)), capture.PY_SPY).next

@@ -76,6 +76,31 @@ def test_work_beside_the_stages_is_a_line_too(tmp_path: Path) -> None:
     assert found["code_line"]["line"] == line_of(BESIDE), found["code_line"]
 
 
+CYCLES = """
+import gc, torch
+torch.set_num_threads(1)
+gc.set_threshold(700, 2, 2)
+class Node:
+    def __init__(self): self.me = [self]  # the line
+model = torch.nn.Linear(32, 4)
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+kept = [[i] for i in range(200_000)]
+loader = torch.utils.data.DataLoader([torch.randn(32)] * 3200, batch_size=16, pin_memory=False)
+for x in loader:
+    loss = model(x).square().mean()
+    optimizer.zero_grad(); loss.backward(); optimizer.step()
+    trees = [Node() for _ in range(3000)]
+    marks = sorted(range(100))
+"""
+
+
+def test_a_collection_stands_at_the_line_that_allocates(tmp_path: Path) -> None:
+    """No sampler can look while the collector holds the interpreter."""
+    found = first_finding(CYCLES, tmp_path)
+    assert found["cause"] == "python-gc-pauses", found["headline"]
+    assert found["code_line"]["line"] == line_of(CYCLES) and found["code_line"]["share"] > 0.5, found["code_line"]
+
+
 LEAK = """
 import torch
 torch.set_num_threads(1)

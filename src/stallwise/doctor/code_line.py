@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from stallwise.doctor.findings.finding import Finding, Reason
 from stallwise.doctor.findings.step_facts import percent
 from stallwise.evidence.evidence import Evidence
-from stallwise.evidence.fact import Source, Table
+from stallwise.evidence.fact import Source
 from stallwise.evidence.ledger import Category
-from stallwise.evidence.user_lines import BESIDE, KIND, LOADER_WORKER, LOADS, CodeLine, line_of_most
+from stallwise.evidence.user_lines import BESIDE, COLLECTION, KIND, LOADER_WORKER, LOADS, CodeLine, line_of_most
 
-# Where the host stands while a category grows, the surest first. Time between stages belongs to the loop's own lines.
-STAGES_OF = {
-    Category.INPUT_WAIT: (
-        (LOADER_WORKER,),
-        (LOADS,),
-    ),  # of workers and a main thread that waits for them, those who work
+# Where the host stands while a category grows, the surest first. Time between stages belongs to the loop's own lines; of workers and
+# a main thread that waits for them those who work are looked at.
+STAGES_OF: dict[Category | str, tuple[tuple[str, ...], ...]] = {
+    Category.INPUT_WAIT: ((LOADER_WORKER,), (LOADS,)),
     Category.CHECKPOINT: (("checkpoint",), ("checkpoint", BESIDE)),
     Category.HOST_WAIT: ((BESIDE,),),
+    "python-gc-pauses": ((COLLECTION,),),  # the lines that allocate what is collected
 }
 
 
@@ -29,16 +27,12 @@ def with_code_line(finding: Finding, evidence: Evidence) -> Finding:
         return finding
     rank = finding.scope.rank
     tables = [t for t in evidence.table(KIND) if rank is None or t.scope.rank in (None, rank)]
-    line = line_in(tables, finding.category)
-    return finding if line is None else _named(finding, line, tables[0].source)
-
-
-def line_in(tables: Sequence[Table], category: Category) -> CodeLine | None:
-    """The line that holds most samples of the category's stages; of all samples where nothing is known of stages."""
     known = {stage for table in tables for stage in table.meta["total"]}
-    anywhere = (known - {LOADS, LOADER_WORKER},)
-    ways = anywhere if known == {BESIDE} else STAGES_OF.get(category, anywhere)
-    return next((line for stages in ways if (line := line_of_most(tables, stages)) is not None), None)
+    anywhere = (tuple(known - {LOADS, LOADER_WORKER, COLLECTION}),)
+    own = STAGES_OF.get(finding.cause) or STAGES_OF.get(finding.category, anywhere)
+    ways = anywhere if known <= {BESIDE, COLLECTION} and finding.cause not in STAGES_OF else own
+    line = next((line for stages in ways if (line := line_of_most(tables, stages)) is not None), None)
+    return finding if line is None else _named(finding, line, tables[0].source)
 
 
 def _named(finding: Finding, line: CodeLine, source: Source) -> Finding:

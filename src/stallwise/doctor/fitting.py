@@ -51,7 +51,8 @@ def fitting(diagnosis: Diagnosis) -> Diagnosis:
         for s in diagnosis.next
         if _is_open(s.capture, present)
     )
-    if diagnosis.next and not steps and diagnosis.state is not State.HEALTHY:
+    line_known = any(f.code_line is not None for f in diagnosis.findings[:1])
+    if diagnosis.next and not steps and diagnosis.state is not State.HEALTHY and not line_known:
         steps = tuple(NextStep(_in_words_of_job(c, present)) for c in FALLBACK if _is_open(c, present))[:1]
     limit = diagnosis.limit
     return replace(
@@ -121,10 +122,19 @@ def _in_its_words(text: str, present: Presence) -> str:
     """With this job's own command, script and number of ranks."""
     if present.rank_count is not None and 1 < present.rank_count < USUAL_RANKS:
         text = _RANKS.sub(rf"\g<1>{present.rank_count}", text)
+    for word, own in _words_of(present.places):
+        text = re.sub(rf"(?<![\w.-]){re.escape(word)}(?!\w)", own, text)
     if not present.script or USUAL_SCRIPT not in text:
         return text
     short = present.command if 0 < len(present.command) <= LONGEST_COMMAND else f"python {present.script}"
     return _TRAIN.sub(lambda m: short if m[1] else present.script, text)
+
+
+@cache
+def _words_of(places: str) -> tuple[tuple[str, str], ...]:
+    """What the job's framework calls things."""
+    frameworks = table(Path(__file__).with_name("framework_words.toml")).values()
+    return next((tuple(f["words"].items()) for f in frameworks if re.search(f["seen"], places)), ())
 
 
 def _without_command(line: str) -> str:

@@ -13,6 +13,8 @@ from stallwise.evidence.catalog.hardware import GPU_NAME
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Category
 from stallwise.evidence.quantity import Quantity
+from stallwise.evidence.top import PREFIX
+from stallwise.evidence.user_lines import KIND as USER_LINES
 
 LARGEST_NODE_GPUS = 16  # more do not stand in one machine of the common kinds
 COUNTS = (distributed.WORLD_SIZE, hang.HANG_WORLD, stated.GPUS, fabric.RUN_CARDS)
@@ -23,7 +25,7 @@ CARD_FORMATS = ("nvidia-smi", "Nsight", "nsys", "DCGM", "memory snapshot", *COLL
 RECORDINGS = (
     "PyTorch trace", "JAX", "rocprof", "nsys", "Nsight", "profile", "folded stacks", "Triton kernel bandwidth", "memory snapshot",
 )  # fmt: skip
-STEP_TIMES = "step times"  # stands beside the formats: any of them may tell it
+STEP_TIMES, STACKS = "step times", "stacks"  # stand beside the formats: any of them may have them
 SERVED = (
     serving.ENGINE, serving.OFFERED_RATE, serving.ACHIEVED_RATE, serving.TTFT, serving.TTFT_TAIL, serving.TPOT, serving.OUTPUT_RATE,
     serving.QUEUE_TIME, serving.RUNNING, serving.WAITING, serving.PREEMPTED, serving.KV_MAX, serving.MAX_SEQS,
@@ -47,6 +49,7 @@ class Presence:
     command: str = ""  # as the job was started
     script: str = ""
     formats: frozenset[str] = frozenset()  # what was given already
+    places: str = ""  # where a framework would show: the command, and the files of sampled stacks
 
     def has(self, need: str) -> bool | None:
         """Whether what a piece of advice needs is there."""
@@ -67,6 +70,8 @@ def presence_in(evidence: Evidence) -> Presence:
         exchange = False
     jax = _any_format(evidence, ("JAX",))
     torch = _any_format(evidence, ("PyTorch", "torch"))
+    lines = (str(name) for t in evidence.table(PREFIX + "python lines") for name in t.columns["name"])
+    beside = {STEP_TIMES: _knows_steps(evidence), STACKS: bool(evidence.table(USER_LINES))}
     return Presence(
         gpu=_gpu(evidence),
         ranks=ranks,
@@ -79,7 +84,8 @@ def presence_in(evidence: Evidence) -> Presence:
         rank_count=count,
         command=evidence.text(job.COMMAND),
         script=evidence.text(job.SCRIPT),
-        formats=frozenset(evidence.formats) | ({STEP_TIMES} if _knows_steps(evidence) else set()),
+        places="\n".join((evidence.text(job.COMMAND), *lines)),
+        formats=frozenset(evidence.formats) | {what for what, there in beside.items() if there},
     )
 
 

@@ -22,7 +22,7 @@ BESIDE = (
     ""  # the stage of samples in which the host does something else: no stage is open, or a stage runs no framework
 )
 LOADER_WORKER = "loader worker"  # of samples taken in the processes that make batches
-LOADS = "batch_wait"
+LOADS, COLLECTION = "batch_wait", "gc"
 COMPUTES = ("forward", "backward", "optimizer")
 NOT_MINE = "STALLWISE_NOT_MINE"  # an expression for the beginning of further files that are not the user's own
 LIBRARIES = (
@@ -193,4 +193,6 @@ def as_code_line(text: str, samples: int, of: int) -> CodeLine | None:
     found = AT.match(text)
     if not found or not of:
         return None
-    return CodeLine(found["file"], int(found["line"]), found["function"], samples / of, samples, of)
+    return CodeLine(
+        found["file"], int(found["line"]), found["function"].partition(".<locals>.<")[0], samples / of, samples, of
+    )

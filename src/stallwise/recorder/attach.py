@@ -73,6 +73,9 @@ def attach(pid: int, folder: str, seconds: float) -> Seen:
             sampler.terminate()
             sampler.wait()
     after = _proc(pid) or before
+    ended = not _memory(pid)[1]
+    seen.memory = [mark for mark in seen.memory if mark[1]]
+    del seen.memory[len(seen.memory) - ended :]  # what it gave back as it ended
     seen.seconds = took_s = max(time.time() - began, 1e-3)
     seen.cores = (after["cpu_s"] - before["cpu_s"]) / took_s
     seen.threads, seen.waits = int(after["threads"]), _waits(pid)
@@ -251,8 +254,8 @@ def _record(seen: Seen, pid: int, stacks: Stacks, rank: int, began: float, first
     counts = [count for _, count in ordered]
     lines.append({"k": "counted", "id": list(range(len(ordered))), "count": counts, "seconds": round(seen.seconds, 3)})
     if first:
-        memory = [(round(t - began, 3), size) for t, size in seen.memory if size]
-        lines.append({"k": "memory", "s": [t for t, _ in memory], "bytes": [size for _, size in memory]})
+        marks = [(round(t - began, 3), size) for t, size in seen.memory]
+        lines.append({"k": "memory", "s": [t for t, _ in marks], "bytes": [size for _, size in marks]})
     return lines
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import threading
 import time
-from typing import Any, Callable, Dict, List, Optional, Tuple
+from collections import deque
+from typing import Any, Callable, Deque, Dict, List, Optional, Tuple
 
 from stallwise.recorder import schema, step_boundaries, suspension
 from stallwise.recorder.device_clock import DeviceClock, find_device_clock
+from stallwise.recorder.frames import Place
 from stallwise.recorder.memory_account import host_memory
 from stallwise.recorder.span import Span
 from stallwise.recorder.thread_clock import ThreadClock
@@ -47,6 +49,9 @@ class Recorder:
         self.clocks: Dict[int, ThreadClock] = {}  # by thread
         self.training = ThreadClock(now)  # of the one that trains; of nobody before there is one
         self.collected_s = 0.0  # by Python's garbage collector in this step, whatever stage it fell into
+        self.collected_at: Deque[Tuple[List[Place], int]] = deque(
+            maxlen=1000
+        )  # where it began, and looks it would have had
         self.gauges: Dict[str, float] = {}
         self.number = 0
         self.window: Optional[str] = None  # what traces the current step

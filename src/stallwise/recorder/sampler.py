@@ -15,7 +15,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Any, Deque, Dict, List, Optional, Tuple
 
 from stallwise.recorder import schema, threads
-from stallwise.recorder.frames import current_stack
+from stallwise.recorder.frames import Place, current_stack
 from stallwise.recorder.line_names import LineNames
 
 if TYPE_CHECKING:
@@ -48,9 +48,7 @@ class Sampler:
         self._ids: Dict[Tuple[int, ...], int] = {}  # stacks
         self._names = LineNames()
         self._new: Deque[Dict[str, Any]] = deque()
-        self._ms: List[float] = []
-        self._id: List[int] = []
-        self._stage: List[Any] = []
+        self._samples: List[Tuple[float, int, Any]] = []  # after the first one in ms, stack, stage
         self._from_s = 0.0
         self._held_s = 0.0  # by a usual look
         self._used_s = self._measured_s = 0.0  # processor and wall time of the training thread at the last look
@@ -118,19 +116,23 @@ class Sampler:
             return
         began_s = time.perf_counter()
         places = current_stack(thread, DEPTH)
-        if not places:
-            return  # the thread that trained has ended
+        if places:  # the thread that trained has not ended
+            self._keep(places, self._recorder.stage)
+            self._held_s += USUAL * (time.perf_counter() - began_s - self._held_s)
+        while self._recorder.collected_at:
+            places, looks = self._recorder.collected_at.popleft()
+            for _ in range(looks):
+                self._keep(places, schema.COLLECTION)
+
+    def _keep(self, places: List[Place], stage: Optional[str]) -> None:
         stack = tuple(map(self._names.number, places))
         number = self._ids.get(stack)
         if number is None:
             number = self._remember(stack)
         wall_s = self._recorder.wall()
-        if not self._ms:
+        if not self._samples:
             self._from_s = wall_s
-        self._ms.append(round((wall_s - self._from_s) * 1e3, 1))
-        self._id.append(number)
-        self._stage.append(self._recorder.stage)
-        self._held_s += USUAL * (time.perf_counter() - began_s - self._held_s)
+        self._samples.append((round((wall_s - self._from_s) * 1e3, 1), number, stage))
 
     def _remember(self, stack: Tuple[int, ...]) -> int:
         if len(self._ids) >= MOST_STACKS:
@@ -141,20 +143,17 @@ class Sampler:
 
     def _forget(self) -> None:
         """Nothing is trained here so far: keep no more than the last seconds."""
-        self._ms, self._id, self._stage = [], [], []
+        self._samples = []
 
     def _hand_over(self) -> None:
         """Called by the writer's thread before it writes."""
-        ms, self._ms = self._ms, []
-        ids, self._id = self._id, []
-        stage, self._stage = self._stage, []
+        samples, self._samples = self._samples, []
         stacks = [self._new.popleft() for _ in range(len(self._new))]
         for line in (*self._names.take(), *stacks):  # a stack is written after the lines that it names
             self._recorder.writer.put(line)
-        count = min(len(ms), len(ids), len(stage))  # the sampling thread may be between two of them
-        if count:
-            line = {"k": "samples", "t": self._from_s, "ms": ms[:count], "id": ids[:count], "stage": stage[:count]}
-            self._recorder.writer.put(line)
+        if samples:
+            ms, ids, stages = zip(*samples)
+            self._recorder.writer.put({"k": "samples", "t": self._from_s, "ms": ms, "id": ids, "stage": stages})
 
 
 def _clock_of(native_id: Optional[int]) -> Optional[int]:

@@ -17,11 +17,13 @@ from stallwise.recorder import schema, step_boundaries
 from stallwise.recorder.after_import import after_import
 from stallwise.recorder.compiled import Compiled
 from stallwise.recorder.error_origin import quietly
+from stallwise.recorder.frames import own_stack
 from stallwise.recorder.loader_workers import watch_loader_workers
 from stallwise.recorder.memory_account import MemoryAccount
 from stallwise.recorder.optimizers import Optimizers
 from stallwise.recorder.patches import Patches
 from stallwise.recorder.recorder import Recorder
+from stallwise.recorder.sampler import DEPTH, EVERY_S
 
 _ident = threading.get_ident
 _FORWARD_STRENGTH = step_boundaries.STRENGTH[step_boundaries.FORWARD]
@@ -58,6 +60,7 @@ class Stages:
         self._patches = Patches()
         self._removers: List[Callable[[], None]] = []
         self._collecting = 0.0
+        self._unsampled_s = 0.0  # of collections
         self._before_first_forward = False
         self.in_compiled = False  # the training thread is inside a compiled function: what it calls is its own business
 
@@ -285,8 +288,12 @@ class Stages:
         if phase == "start":
             self._collecting = self.recorder.now()
         elif self._collecting:
-            self.recorder.collected_s += self.recorder.now() - self._collecting
-            self._collecting = 0.0
+            took_s, self._collecting = self.recorder.now() - self._collecting, 0.0
+            self.recorder.collected_s += took_s
+            self._unsampled_s += took_s if _ident() == self.recorder.thread else 0.0
+            if self._unsampled_s >= EVERY_S:  # no sampler can look meanwhile: it stands where the collection began
+                looks, self._unsampled_s = divmod(self._unsampled_s, EVERY_S)
+                self.recorder.collected_at.append((own_stack(DEPTH), int(looks)))
 
 
 def _unseen_by(dynamo: Any, forward: Any, patches: Patches) -> None:

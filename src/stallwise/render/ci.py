@@ -63,6 +63,8 @@ def _location(finding: Finding, diagnosis: Diagnosis) -> dict[str, Any]:
 
 
 def _place(finding: Finding, diagnosis: Diagnosis) -> tuple[str, int]:
+    if (line := finding.code_line) is not None:
+        return line.file, line.line
     source = next((s for r in finding.because for s in r.sources if s.file != "stated"), None)
     if source is None:
         return (diagnosis.evidence.inputs or ["stated"])[0], 1

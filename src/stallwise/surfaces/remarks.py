@@ -13,8 +13,9 @@ from stallwise.evidence.catalog import job
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Source
 from stallwise.evidence.user_lines import AT, GROWING, KIND, CodeLine
-from stallwise.lint import lint
+from stallwise.lint import lint, mend
 from stallwise.lint.remark import Remark
+from stallwise.render.documents.remarks import as_diff
 
 LARGEST_BYTES = 1 << 20  # a training script is smaller
 LEAK = "memory-leak"
@@ -23,18 +24,32 @@ FILLS = frozenset({"append", "appendleft", "extend", "add", "insert", "update", 
 
 def with_remarks(diagnosis: Diagnosis) -> Diagnosis:
     """The diagnosis with lines of the recorded script, where that lies here and says something of a cause that was found."""
-    fact = diagnosis.evidence.get(job.SCRIPT)
-    path = Path(str(fact.value)) if fact is not None else None
-    text = _text(path) if path is not None else ""
-    if path is None or not text:
+    path, _, remarks = _script(diagnosis)
+    if path is None:
         return diagnosis
-    try:
-        remarks = lint(text, str(path))
-    except (ValueError, SyntaxError, RecursionError):
-        remarks = []
     joined = (_joined(f, remarks) for f in diagnosis.findings)
     found = (_filled(f, diagnosis.evidence, path) if f.cause == LEAK and f.code_line is None else f for f in joined)
     return replace(diagnosis, findings=tuple(found))
+
+
+def patch_of(diagnosis: Diagnosis) -> str:
+    """What lint would change in the recorded script against the first finding, as `patch -p0` reads it; empty where it cannot."""
+    path, text, remarks = _script(diagnosis)
+    causes = [f.cause for f in diagnosis.findings[:1]]
+    return as_diff(text, mend(text, [r for r in remarks if r.cause in causes]), str(path))
+
+
+def _script(diagnosis: Diagnosis) -> tuple[Path | None, str, list[Remark]]:
+    """The recorded script, where it lies here, its text, and what lint remarks."""
+    fact = diagnosis.evidence.get(job.SCRIPT)
+    path = Path(str(fact.value)) if fact is not None else None
+    text = _text(path) if path is not None else ""
+    if not text:
+        return None, "", []
+    try:
+        return path, text, lint(text, str(path))
+    except (ValueError, SyntaxError, RecursionError):
+        return path, text, []
 
 
 def _text(path: Path) -> str:
@@ -57,9 +72,11 @@ def _joined(finding: Finding, remarks: list[Remark]) -> Finding:
 
 def _with_line(finding: Finding, line: CodeLine, says: str, fix: str, reasons: tuple[Reason, ...] = ()) -> Finding:
     fixes, headline = finding.fixes, finding.headline
-    if fixes and line.place not in fixes[0].action:
-        said_already = fix.endswith(fixes[0].action)
-        fixes = (replace(fixes[0], action=fix) if said_already else Fix(fix, finding.gain), *fixes[said_already:])
+    if fixes and finding.code_line is not None:  # what was measured there knows better what a cure is worth
+        fixes = (*fixes, Fix(fix))
+    elif fixes and line.place not in fixes[0].action:
+        stands = fix.endswith(fixes[0].action)
+        fixes = (replace(fixes[0], action=fix) if stands else Fix(fix, finding.gain), *fixes[stands:])
     if finding.code_line is None and line.place not in headline:
         headline = f"{headline.removesuffix('.')}; {says}."
     return replace(

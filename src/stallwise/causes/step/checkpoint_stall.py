@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from stallwise.causes.step.input_bursty import SPARED
 from stallwise.doctor.findings.clue import Clue, above, yes
-from stallwise.doctor.findings.finding import Finding, Fix, Gain
+from stallwise.doctor.findings.finding import Finding, Fix, Gain, Reason
 from stallwise.doctor.findings.rule import rule
 from stallwise.doctor.findings.step_facts import NOTICEABLE, StepFacts, bytes_text, ms
 from stallwise.evidence.capture import TRAIN_LOG
@@ -64,12 +64,9 @@ def _in_trace(facts: StepFacts, lost: float) -> Finding:
         category=Category.CHECKPOINT,
         gain=gain,
         because=(
+            *_copied(facts, steps),
             facts.because(
-                f"{bytes_text(facts.number(s.TO_HOST_BYTES) * steps)} go to the host in that step and do not come back",
-                s.TO_HOST_BYTES,
-            ),
-            facts.because(
-                f"then the host is silent and the device idle; the other steps take {ms(facts.seconds(s.STEP_MEDIAN))}",
+                f"nothing else runs meanwhile; the other steps take {ms(facts.seconds(s.STEP_MEDIAN))}",
                 s.CHECKPOINT_WAIT,
                 s.STEP_MEDIAN,
             ),
@@ -79,6 +76,13 @@ def _in_trace(facts: StepFacts, lost: float) -> Finding:
         next=(TRAIN_LOG,),
         explains=("host-work-unattributed", "input-bursty"),
     )
+
+
+def _copied(facts: StepFacts, steps: int) -> tuple[Reason, ...]:
+    size = facts.number(s.TO_HOST_BYTES) * steps
+    if not size > 0:
+        return ()
+    return (facts.because(f"{bytes_text(size)} go to the host in that step and do not come back", s.TO_HOST_BYTES),)
 
 
 def _in_log(facts: StepFacts) -> Finding | None:

@@ -56,7 +56,6 @@ from stallwise.units import Unit, show
 SEEN_SHARE = 0.002  # of the whole: a smaller category is not worth a row
 PLAIN_ANSWER = 0.8  # sure enough that a list of other hypotheses would only distract
 MOST_REASONS = 2  # of an undecided answer, on the first screen
-MOST_CAPTURES = 2  # one may be impossible to get
 MOST_ALSO = 6
 MOST_CAUSES = {Depth.FIRST: 5, Depth.REPORT: 10}  # that a person weighs
 MOST_KERNELS = 40
@@ -324,13 +323,12 @@ def _question(diagnosis: Diagnosis) -> Group:
 
 
 def _next(diagnosis: Diagnosis) -> Group:
-    most = 1 if diagnosis.state is State.UNCLEAR else MOST_CAPTURES
     rows = []
     for n, step in enumerate(diagnosis.next):
         named, more = step.separates[:MOST_SEPARATED], len(step.separates) - MOST_SEPARATED
         separates = f"Separates: {', '.join(named)}{f' and {more} more' if more > 0 else ''}." if named else ""
         cost = f"Costs: {step.capture.cost}. " if step.capture.cost else ""
-        depth = Depth.FIRST if n < most else Depth.REPORT
+        depth = Depth.FIRST if n == 0 else Depth.REPORT
         rows.append(Code(step.capture.command, step.capture.artifact, f"{cost}{separates}", label="next", depth=depth))
     return Group(tuple(rows), title="Capture next", label="next", slug="next")
 

@@ -7,6 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import click
+
 from stallwise.errors import BadRequest
 from stallwise.render import strict_json as json
 from stallwise.surfaces.cli._files_to_write import FileToWrite, writing
@@ -34,6 +36,26 @@ def write_report(diagnosis: Diagnosis, output: str, paths: Sequence[str], *, sha
             _annotated(diagnosis, path, paths, share=share)
         else:
             path.write_text(rendered(diagnosis, path.suffix.lower()), encoding="utf-8")
+
+
+def patch_option(command: Any) -> Any:
+    """--patch: `diagnose` and `run` pass its file to `write_patch`."""
+    says = (
+        "Write what lint would change in your script against the first finding (patch -p0 < FILE); nothing is applied."
+    )
+    return click.option("--patch", metavar="FILE", type=FileToWrite(), help=says)(command)
+
+
+def write_patch(diagnosis: Diagnosis, output: str) -> None:
+    """The file is only written where there is something to change."""
+    from stallwise.surfaces.remarks import patch_of
+
+    if text := patch_of(diagnosis):
+        with writing(output):
+            Path(output).write_text(text, encoding="utf-8")
+    else:
+        about = diagnosis.findings[0].cause if diagnosis.findings else "this answer"
+        click.echo(f"stallwise: no patch: lint has no safe change of the recorded script for {about}", err=True)
 
 
 def rendered(diagnosis: Diagnosis, suffix: str) -> str:

@@ -7,12 +7,12 @@ import sys
 import click
 
 from stallwise.surfaces.cli._output import Output, print_options
-from stallwise.surfaces.cli._report_file import REPORT_FILE, show_diagnosis, write_report
+from stallwise.surfaces.cli._report_file import REPORT_FILE, patch_option, show_diagnosis, write_patch, write_report
 
 
 @click.command(
     epilog="Examples: stallwise diagnose trace.json.gz nvidia_smi.csv; stallwise diagnose RUN_DIR/ -o report.html; "
-    "stallwise diagnose RUN_DIR/ -o annotated.json.gz (opens in ui.perfetto.dev); "
+    "stallwise diagnose RUN_DIR/ -o annotated.json.gz (opens in ui.perfetto.dev); stallwise diagnose RUN_DIR/ --patch fix.patch; "
     "stallwise diagnose --fact mfu=0.22 mfu.before=0.48 gpu=h100 gpus=512; "
     'stallwise diagnose "8 GPUs are only 3x faster than one"; '
     'stallwise diagnose "training is slow" --ask; stallwise diagnose train.log --answer 2 --answer "only one rank is slow"'
@@ -46,6 +46,7 @@ from stallwise.surfaces.cli._report_file import REPORT_FILE, show_diagnosis, wri
     multiple=True,
     help="Write a report: .html, .md, .json, .txt, .sarif, .xml (JUnit), annotated.json.gz (trace). Repeatable.",
 )
+@patch_option
 @click.option("--share", is_flag=True, help="Replace keys, host names, paths, code, models and prompts by stand-ins.")
 @click.option(
     "--fail-on",
@@ -78,6 +79,7 @@ def command(
     ask: bool,
     answers: tuple[str, ...],
     out: Output,
+    patch: str | None,
     share: bool,
     fail_on: str | None,
     github: bool,
@@ -124,6 +126,8 @@ def command(
         diagnosis = shareable(diagnosis)
     for output in out.outputs:
         write_report(diagnosis, output, places, share=share)
+    if patch:
+        write_patch(diagnosis, patch)
     show_diagnosis(diagnosis, out)
     if not no_history and not share:
         from stallwise.surfaces.cli._remembered import remembered

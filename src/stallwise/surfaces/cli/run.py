@@ -6,6 +6,7 @@ import shlex
 
 import click
 
+from stallwise.surfaces.cli._report_file import patch_option
 from stallwise.surfaces.cli.record import leave, options, record, recorded
 
 
@@ -15,11 +16,18 @@ from stallwise.surfaces.cli.record import leave, options, record, recorded
 )
 @options
 @click.option("--json", "as_json", is_flag=True, help="Print the diagnosis as JSON.")
+@patch_option
 @click.option(
     "--prove", is_flag=True, help="Also try the fixes in the job (stallwise try): a rehearsal, it writes nothing."
 )
 def command(
-    command_line: tuple[str, ...], light: bool, steps: str | None, folder: str | None, as_json: bool, prove: bool
+    command_line: tuple[str, ...],
+    light: bool,
+    steps: str | None,
+    folder: str | None,
+    as_json: bool,
+    patch: str | None,
+    prove: bool,
 ) -> None:
     """Run COMMAND unchanged, record a few steps, then diagnose the bundle. The job's exit code is kept, whatever happens.
 
@@ -31,7 +39,7 @@ def command(
     code, where = record(command_line, light=light, steps=steps, folder=folder)
     try:
         if recorded(where):
-            say(where, as_json, shlex.join(command_line))
+            say(where, as_json, shlex.join(command_line), patch)
     finally:
         leave(code)  # internal error, a broken pipe or Ctrl-C while we think: the job's code all the same
 
@@ -57,7 +65,7 @@ def _prove(line: tuple[str, ...], folder: str | None, as_json: bool, *, light: b
         leave(code)
 
 
-def say(where: str, as_json: bool, command_line: str = "") -> None:
+def say(where: str, as_json: bool, command_line: str = "", patch: str | None = None) -> None:
     """The diagnosis; trouble with it is one line."""
     import os
 
@@ -67,13 +75,15 @@ def say(where: str, as_json: bool, command_line: str = "") -> None:
         from stallwise.doctor.examine import diagnose
         from stallwise.surfaces.cli._output import Output
         from stallwise.surfaces.cli._remembered import remembered
-        from stallwise.surfaces.cli._report_file import show_diagnosis
+        from stallwise.surfaces.cli._report_file import show_diagnosis, write_patch
         from stallwise.surfaces.remarks import with_remarks
 
         diagnosis = with_remarks(diagnose(where))
         if not as_json:
             click.echo("")
         show_diagnosis(diagnosis, Output(as_json=as_json))
+        if patch:
+            write_patch(diagnosis, patch)
         remembered(diagnosis, [where], command=command_line)
     except StallwiseError as error:
         click.echo(f"stallwise: {error.problem}", err=True)
