@@ -95,7 +95,7 @@ for x in loader:
 
 
 def test_a_collection_stands_at_the_line_that_allocates(tmp_path: Path) -> None:
-    """No sampler can look while the collector holds the interpreter."""
+    """No sampler can look while garbage is collected."""
     found = first_finding(CYCLES, tmp_path)
     assert found["cause"] == "python-gc-pauses", found["headline"]
     assert found["code_line"]["line"] == line_of(CYCLES) and found["code_line"]["share"] > 0.5, found["code_line"]
