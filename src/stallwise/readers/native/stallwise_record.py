@@ -33,6 +33,7 @@ OPERATIONS = {
 PROCESS = re.compile(r"\.pid-(\d+)\.jsonl$")
 FEWEST_UNTRACED = 5  # steps: fewer give no median worth the name
 FEWEST_SAMPLES = 20
+IMPORTS = "<frozen importlib"  # frames of a program that starts: no loop runs yet
 MEMORY_OF = {"host_memory_bytes": run.HOST_MEMORY, "gpu_memory_bytes": run.GPU_MEMORY}
 REPLAY = "replay"
 NOTHING_REPEATS = "no step was found: nothing in this program repeats that the recorder knows"
@@ -153,7 +154,14 @@ def _stacks(record: RankRecord, source: Source, scope: Scope) -> Iterator[Item]:
     first_s, last_s = (record.time_s[0], record.time_s[-1]) if record.time_s else (0.0, float("inf"))
     inside = [s for s in record.samples if first_s <= s.time_s <= last_s]
     by_stage = Counter((s.stage or BESIDE, s.stack) for s in inside)
-    by_stage.update({(stage_of(record.frames.get(stack, ())), stack): count for stack, count in record.counted.items()})
+    imports = {stack for stack, lines in record.frames.items() if any(line.startswith(IMPORTS) for line in lines)}
+    by_stage.update(
+        {
+            (stage_of(record.frames.get(stack, ())), stack): count
+            for stack, count in record.counted.items()
+            if stack not in imports or imports.issuperset(record.counted)
+        }
+    )
     table = user_lines(
         ((stage, record.frames.get(stack, ()), n) for (stage, stack), n in by_stage.items()), source, scope
     )
