@@ -80,8 +80,8 @@ CYCLES = """
 import gc, torch
 torch.set_num_threads(1)
 gc.set_threshold(700, 2, 2)
-class Node:
-    def __init__(self): self.me = [self]  # the line
+def cycle():
+    x = []; x.append(x); return x  # the line
 model = torch.nn.Linear(32, 4)
 optimizer = torch.optim.SGD(model.parameters(), 0.1)
 kept = [[i] for i in range(200_000)]
@@ -89,7 +89,7 @@ loader = torch.utils.data.DataLoader([torch.randn(32)] * 3200, batch_size=16, pi
 for x in loader:
     loss = model(x).square().mean()
     optimizer.zero_grad(); loss.backward(); optimizer.step()
-    trees = [Node() for _ in range(3000)]
+    trees = [cycle() for _ in range(3000)]
     marks = sorted(range(100))
 """
 

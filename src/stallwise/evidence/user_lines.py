@@ -10,7 +10,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cache
 
 from stallwise.evidence.fact import WHOLE, Scope, Source, Table
@@ -153,39 +153,25 @@ def user_lines(stacks: Iterable[tuple[str, Sequence[str], int]], source: Source,
     return Table(KIND, columns, source, scope, {"total": dict(total), "host": dict(hosts)})
 
 
-@dataclass(slots=True)
-class _Held:
-    """Samples by line: in the line itself, in it or below it, and how deep it stands."""
-
-    of: int = 0
-    own: Counter[str] = field(default_factory=Counter)
-    held: Counter[str] = field(default_factory=Counter)
-    depth: dict[str, int] = field(default_factory=dict)
-
-    def add(self, table: Table, stages: Collection[str]) -> None:
-        """The rows of these stages."""
-        columns = [table.columns[name].tolist() for name in ("stage", "line", "own", "held", "depth")]
-        self.of += sum(count for stage, count in table.meta["total"].items() if stage in stages)
-        for stage, line, own, held, depth in zip(*columns, strict=True):
-            if stage in stages:
-                self.own[line] += own
-                self.held[line] += held
-                self.depth[line] = max(self.depth.get(line, 0), depth)
-
-
-def line_of_most(tables: Iterable[Table], stages: Collection[str]) -> CodeLine | None:
+def line_of_most(tables: Sequence[Table], stages: Collection[str]) -> CodeLine | None:
     """The innermost line of most samples of these stages, or else the deepest that most of them pass."""
-    found = _Held()
+    of = sum(count for table in tables for stage, count in table.meta["total"].items() if stage in stages)
+    own, held, depths = Counter[str](), Counter[str](), Counter[str]()
     for table in tables:
-        found.add(table, stages)
-    if found.of < FEWEST:
+        columns = [table.columns[name].tolist() for name in ("stage", "line", "own", "held", "depth")]
+        for stage, line, innermost, passed, depth in zip(*columns, strict=True):
+            if stage in stages:
+                own[line] += innermost
+                held[line] += passed
+                depths[line] = max(depths[line], depth)
+    if of < FEWEST:
         return None
-    innermost, samples = max(found.own.items(), key=lambda item: (item[1], item[0]), default=("", 0))
-    if samples >= HOLDS * found.of:
-        return as_code_line(innermost, samples, found.of)
-    wide = [line for line, count in found.held.items() if count >= HOLDS * found.of and found.depth[line] > 0]
-    deepest = max(wide, key=lambda line: (found.depth[line], found.held[line], line), default="")
-    return as_code_line(deepest, found.held[deepest], found.of) if deepest else None
+    line, samples = max(own.items(), key=lambda item: (item[1], item[0]), default=("", 0))
+    if samples >= HOLDS * of:
+        return as_code_line(line, samples, of)
+    wide = [line for line, count in held.items() if count >= HOLDS * of and depths[line] > 0]
+    deepest = max(wide, key=lambda line: (depths[line], held[line], line), default="")
+    return as_code_line(deepest, held[deepest], of) if deepest else None
 
 
 def as_code_line(text: str, samples: int, of: int) -> CodeLine | None:

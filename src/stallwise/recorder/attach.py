@@ -39,7 +39,10 @@ class Seen:
     pid: int
     command: str
     seconds: float
-    stacks: dict[int, Stacks] = field(default_factory=dict)  # of the main thread of each process
+    stacks: dict[int, Stacks] = field(
+        default_factory=dict
+    )  # of the main thread of each process that runs the user's code
+    workers: dict[int, Stacks] = field(default_factory=dict)  # of loaders
     why_no_stacks: str = ""
     cores: float = 0.0  # processor time over wall time
     threads: int = 0
@@ -50,10 +53,8 @@ class Seen:
 
     @property
     def main(self) -> Stacks:
-        """Of the process that runs most of the user's code: of a launcher's its child."""
-        inside = (s for s in self.stacks.values() if any(_is_own(line) for stack in s for line in stack))
-        own = [s for s in inside if not any(_worker(stack) for stack in s)]
-        return max(own, key=lambda s: s.total(), default=self.stacks.get(self.pid, Counter()))
+        """Of the process that was seen most: of a launcher's its child."""
+        return max(self.stacks.values(), key=lambda s: s.total(), default=Counter())
 
 
 def attach(pid: int, folder: str, seconds: float) -> Seen:
@@ -121,8 +122,14 @@ def _stacks(seen: Seen, raw: Path) -> None:
     if not raw.exists():
         seen.why_no_stacks = f"py-spy could not look: {words[0] if words else 'it printed nothing'}"
         return
-    seen.stacks = main_threads(raw.read_text(encoding="utf-8", errors="replace"), seen.pid, _here(seen.pid))
+    found = main_threads(raw.read_text(encoding="utf-8", errors="replace"), seen.pid, _here(seen.pid))
     raw.unlink()
+    lines = {pid: {line for stack in stacks for line in stack} for pid, stacks in found.items()}
+    seen.workers = {pid: s for pid, s in found.items() if any(line.endswith(" " + LOOP) for line in lines[pid])}
+    own = {pid: s for pid, s in found.items() if not all(line.startswith((schema.LIBRARY, "<")) for line in lines[pid])}
+    seen.stacks = {pid: s for pid, s in own.items() if pid not in seen.workers} or {
+        seen.pid: found.get(seen.pid, Counter())
+    }
 
 
 def main_threads(raw: str, pid: int, here: str = "") -> dict[int, Stacks]:
@@ -159,14 +166,6 @@ def _here(pid: int) -> str:
         return os.readlink(f"/proc/{pid}/cwd") + os.sep
     except OSError:
         return ""
-
-
-def _is_own(line: str) -> bool:
-    return not line.startswith((schema.LIBRARY, "<"))
-
-
-def _worker(stack: tuple[str, ...]) -> bool:
-    return any(line.endswith(" " + LOOP) for line in stack)
 
 
 def _command(pid: int) -> str:
@@ -227,17 +226,11 @@ def _script(pid: int) -> str:
 
 
 def _write(folder: Path, seen: Seen, began: float) -> None:
-    workers = {pid: s for pid, s in seen.stacks.items() if any(_worker(stack) for stack in s)}
-    own = {
-        pid: s
-        for pid, s in seen.stacks.items()
-        if pid not in workers and any(_is_own(at) for stack in s for at in stack)
-    }
-    for number, (pid, stacks) in enumerate(own.items() or [(seen.pid, seen.main)]):
+    for number, (pid, stacks) in enumerate((seen.stacks or {seen.pid: Counter()}).items()):
         rank = _rank(pid)
         lines = _record(seen, pid, stacks, rank or 0, began, first=not number)
         _put(folder / schema.file_name(rank or 0, 0 if rank is not None or not number else pid), lines)
-    for pid, stacks in workers.items():
+    for pid, stacks in seen.workers.items():
         _put(folder / f"loader-{seen.pid}-{pid}.jsonl", _of_worker(pid, stacks, _rank(pid) or 0, began))
 
 

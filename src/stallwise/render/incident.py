@@ -98,7 +98,11 @@ def incident_rows(incident: Incident) -> list[tuple[str, str]]:
     shown = _chosen(incident.rows)
     rows = [(_text(row), _place(row.source)) for row in shown]
     left = len(incident.rows) - len(shown)
-    return rows if not left else [*rows[:-1], (f"{rows[-1][0]} (and {left} more rows in the JSON)", rows[-1][1])]
+    return (
+        rows
+        if not left
+        else [*rows[:-1], (f"{rows[-1][0]} (and {left} more row{'s' * (left > 1)} in the JSON)", rows[-1][1])]
+    )
 
 
 def clock_rows(incident: Incident) -> list[str]:

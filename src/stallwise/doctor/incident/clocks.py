@@ -172,18 +172,12 @@ class Clocks:
             self._refer()
         left = [f for f in self.files.values() if f.clock is None]
         while left:
-            tied = [
-                (weight, f, clock)
-                for f in left
-                if f.form and (found := self._tied(f)) is not None
-                for weight, clock in [found]
-            ]
-            best = max(tied, key=lambda t: t[0], default=None)
-            beside = None if best else next(((f, c) for f in left if (c := self._same_machine(f)) is not None), None)
-            if best is None and beside is None:
+            found = [(*tied, f) for f in left if f.form and (tied := self._tied(f)) is not None]
+            found = found or [(0.0, c, f) for f in left if (c := self._same_machine(f)) is not None][:1]
+            if not found:
                 break
-            file, clock = best[1:] if best is not None else beside  # type: ignore[misc]
-            file.clock = clock
+            _, file_clock, file = max(found, key=lambda t: t[0])
+            file.clock = file_clock
             left.remove(file)
         self._assume(left)
 
@@ -247,9 +241,7 @@ class Clocks:
             what = f"{key[0]} {key[1]}"
             for (at, quoted), (there, quoted_there) in product(mine[key], theirs[key]):
                 yield Tie(there - at, what, NAMED, NAMED_S)
-                if (
-                    quoted_there is not None and abs(quoted_there - at) <= NAMED_S
-                ):  # a time of this file's clock in the other
+                if quoted_there is not None and abs(quoted_there - at) <= NAMED_S:  # of this file's clock, in the other
                     yield Tie(there - quoted_there, f"the time of {what}", NAMED, NAMED_S)
                 if quoted is not None and abs(quoted + (other.shift_s or 0.0) - there) <= NAMED_S:
                     yield Tie(there - at, f"the time of {what}", NAMED, NAMED_S)

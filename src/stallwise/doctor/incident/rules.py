@@ -15,15 +15,8 @@ PROCESS = 5
 CLEARED = ("gpu", "mem")  # domains: a reboot clears what driver and programs hold, and neither cables, disks nor fans
 BOOT = "machine-boot"
 GROUP = 6  # from here on whatever one host has is felt by all
-NOTICES = (
-    "clock-stepped",
-    "resources-waiting",
-    "nic-back",
-    "storage-back",
-    "node-back",
-    "machine-boot",
-    "thermal-event",
-)  # worth a row, no fault
+# Worth a row, no fault.
+NOTICES = "clock-stepped resources-waiting nic-back storage-back node-back machine-boot thermal-event".split()
 # A program's fault that one unit of one card repeats is the card's (NVSentinel: Xid 13 and 31 by GPC and TPC, in 24 h); on two
 # cards within a minute it is the program's.
 REPEATED_CODES, WITHIN_S, TOGETHER_S = ("13", "31"), 86400.0, 60.0

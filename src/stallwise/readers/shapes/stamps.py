@@ -26,19 +26,7 @@ _ZONES_H = {
     "KST": 9,
 }  # fmt: skip
 _LEAP_YEAR = 2024  # the year of dates without one: every day exists
-_FORMS = (
-    "dated",
-    "named_year",
-    "named_day_year",
-    "american",
-    "named",
-    "glog",
-    "yearless",
-    "boot",
-    "epoch",
-    "clock",
-    "minutes",
-)
+_FORMS = "dated named_year named_day_year american named glog yearless boot epoch clock minutes".split()
 _WORD = re.compile(r"[A-Za-z]{3}")
 _P = patterns("stamps")
 

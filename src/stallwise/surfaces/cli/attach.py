@@ -50,7 +50,7 @@ def command(pid: int, duration: str, folder: str | None, as_json: bool) -> None:
         from stallwise.render.json import to_dict
         from stallwise.surfaces.remarks import with_remarks
 
-        about = {k: v for k, v in asdict(seen).items() if k not in ("stacks", "memory")}
+        about = {k: v for k, v in asdict(seen).items() if k not in ("stacks", "workers", "memory")}
         lines = [{"line": line, "share": share} for line, share in holding(seen)]
         answer = to_dict(with_remarks(diagnose(where)))
         click.echo(json.dumps({"seen": {**about, "main_thread": lines}, "diagnosis": answer}))
