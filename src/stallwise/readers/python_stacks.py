@@ -46,7 +46,7 @@ def read(artifact: Artifact) -> Iterator[Item]:
     waits: list[Wait] = []
     loading: list[bool] = []  # of the main threads seen
     frames: list[Call] = []
-    current, main, line_of = rank, False, 0
+    current, main, line_of, since = rank, False, 0, -1
     for number, line in enumerate([*artifact.lines(), "Thread 0 (active)"], 1):
         if line[:1].isspace():
             if frame := _frame(line):
@@ -56,12 +56,15 @@ def read(artifact: Artifact) -> Iterator[Item]:
         if process or thread:
             if frames and main:
                 wait, loads = _judged(tuple(frames))
+                if since >= 0:  # of threads without names the last of a process is its main one
+                    del waits[since:], loading[since:]
                 waits.append(replace(wait, rank=-1 if current is None else current, line=line_of))
                 loading.append(loads)
             frames = []
         if process:
             named = _P["rank_named"].search(process[2])
             current = rank if rank is not None else int(named[1] or named[2]) if named else None
+            since = len(waits)
         elif thread:
             main, line_of = (thread[1] or "MainThread") == "MainThread", number
     if waits:

@@ -201,6 +201,21 @@ def test_faulthandler_stacks_are_read_too() -> None:
     )
 
 
+def test_a_dump_folder_of_the_distributed_debugger_holds_a_stack_of_every_rank() -> None:
+    """Threads have no names there; the last of a process is its main one."""
+    other = (
+        'Thread 0x00007f01 (most recent call first):\n  File "/usr/lib/python3.12/threading.py", line 324 in wait\n\n'
+    )
+    waits = '  File "/x/torch/distributed/distributed_c10d.py", line 3 in all_reduce\n  File "/work/train.py", line 10 in main\n'
+    late = '  File "/work/data.py", line 31 in decode\n  File "/work/train.py", line 5 in main\n'
+    text = "".join(
+        f"=== Rank {r}: http://node{r}:25999 ===\n{other}Thread 0x00007f02 (most recent call first):\n{late if r == 2 else waits}"
+        for r in range(4)
+    )
+    found = {f.cause: f.headline for f in diagnosis_of({"stacks_20261119_030101.txt": text}).findings}
+    assert "rank 2, at /work/data.py:31 decode" in found["straggler-rank"], found
+
+
 def test_ras_counts_name_the_rank_that_issued_fewer() -> None:
     ranks = [
         {
