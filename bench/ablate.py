@@ -10,21 +10,17 @@ from __future__ import annotations
 import argparse
 import io
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 sys.path.insert(0, str(Path(__file__).parent))
 
-from fit_recognise import calmed, out_of_fold, platt, read, report, rows_of, settle, threshold  # type: ignore[import-not-found]
-
-from stallwise.doctor.recognise.model import recalibrated
+from fit_recognise import fit, read, report, rows_of  # type: ignore[import-not-found]
 
 Row = dict[str, Any]
-KINDS = ("not:", "q:", "e:", "s:")  # features that are no plain words
+KINDS = ("not:", "q:", "e:", "s:", "how:", "~")  # features that are no plain words
 
 
 def without(*kinds: str) -> Callable[[Row], Row]:
@@ -40,14 +36,9 @@ def _kind(word: str) -> str:
     return next((kind for kind in KINDS if word.startswith(kind)), "")
 
 
-def without_clues(row: Row) -> Row:
-    """No clue outcome weighs; what rules a cause out by definition stays, as it is arithmetic."""
-    return {**row, "clues": [c for c in row["clues"] if c[3]]}
-
-
-def without_provers(row: Row) -> Row:
-    """No log odds of provers; where they answer alone they still do."""
-    return {**row, "rules": {}}
+def without_written(row: Row) -> Row:
+    """Texts written for the fit teach nothing; of what is well nobody else writes, so those stay."""
+    return {**row, "words": []} if row["kind"] == "written" and set(row["accept"]) - {"none"} else row
 
 
 def as_it_is(row: Row) -> Row:
@@ -55,29 +46,28 @@ def as_it_is(row: Row) -> Row:
     return row
 
 
-# Part -> what is done to each row, and which of the fit's own parts are switched off.
-PARTS: dict[str, tuple[Callable[[Row], Row], dict[str, bool]]] = {
-    "words": (without(""), {}),
-    "not: words": (without("not:"), {}),
-    "q: quantities": (without("q:"), {}),
-    "events": (without("e:"), {}),
-    "symptoms": (without("s:"), {}),
-    "clues": (without_clues, {}),
-    "provers' odds": (without_provers, {}),
-    "pages": (as_it_is, {"pages": False}),
-    "family": (as_it_is, {"family": False}),
+# Part -> what is done to each row, and which of the fit's own parts are left out.
+PARTS: dict[str, tuple[Callable[[Row], Row], tuple[str, ...]]] = {
+    "words": (without(""), ()),
+    "not: words": (without("not:"), ()),
+    "trigrams": (without("~"), ()),
+    "manner": (without("how:"), ()),
+    "q: quantities": (without("q:"), ()),
+    "events": (without("e:"), ()),
+    "symptoms": (without("s:"), ()),
+    "written texts": (without_written, ()),
+    "clues": (as_it_is, ("clues",)),
+    "provers' odds": (as_it_is, ("rule",)),
+    "pages": (as_it_is, ("page",)),
+    "family": (as_it_is, ("family",)),
 }
 
 
-def scored(rows: list[Row], change: Callable[[Row], Row], off: dict[str, bool]) -> tuple[float, float, float]:
+def scored(rows: list[Row], change: Callable[[Row], Row], left_out: Sequence[str]) -> tuple[float, float, float]:
     """First answers, among three, log loss."""
-    with redirect_stdout(io.StringIO()):  # the fit reports its folds
+    with redirect_stdout(io.StringIO()):  # the report is printed
         cases = read([change(row) for row in rows])
-        settle(cases)
-        chances, _ = out_of_fold(cases, **off)
-        curve = platt(cases, chances)
-        chances = calmed(cases, np.array([recalibrated(row, *curve) for row in chances]))
-        found = report(cases, chances, threshold(cases, chances))
+        found = report(cases, fit(cases, without=left_out))
     return found["all"]["first"], found["all"]["three"], found["log_loss"]
 
 
@@ -89,7 +79,7 @@ def main() -> None:
     parser.add_argument("--markdown", action="store_true")
     args = parser.parse_args()
     rows = rows_of(args.features)
-    whole = scored(rows, as_it_is, {})
+    whole = scored(rows, as_it_is, ())
     wanted = [p.strip() for p in args.only.split(",") if p.strip()] or list(PARTS)
     lost = {name: scored(rows, *PARTS[name]) for name in wanted}
     line = "| {:14s} | {:>8s} | {:>8s} | {:>8s} |" if args.markdown else "{:16s} {:>8s} {:>8s} {:>8s}"

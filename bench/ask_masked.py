@@ -27,23 +27,13 @@ import numpy as np
 from case_features import features_of  # type: ignore[import-not-found]
 from fit_questions import WHAT_IS_WRONG, choice_features, shares  # type: ignore[import-not-found]
 from fit_recognise import (  # type: ignore[import-not-found]
-    SCALARS,
-    Cases,
     Floats,
-    calmed,
-    clue_tables,
-    compiled,
-    healthy_counts,
+    fit,
     leveled,
-    out_of_fold,
-    platt,
-    prover_rates,
+    model_of,
     read,
     rows_of,
-    settle,
-    threshold,
 )
-from numpy.typing import NDArray
 from recorded_cases import listed  # type: ignore[import-not-found]
 
 from stallwise.doctor.ask import bank as banks
@@ -53,7 +43,7 @@ from stallwise.doctor.findings.question import DONT_KNOW, NONE_OF_THESE, Questio
 from stallwise.doctor.gather import gather
 from stallwise.doctor.prove import TRUSTED
 from stallwise.doctor.recognise import model as models
-from stallwise.doctor.recognise.model import Model, probabilities, recalibrated
+from stallwise.doctor.recognise.model import Model, probabilities
 from stallwise.doctor.words import words_in
 from stallwise.errors import StallwiseError
 from stallwise.evidence.words import Words
@@ -149,23 +139,9 @@ def _right(talk: Consultation, incident: Incident) -> bool:
     return bool(talk.diagnosis.ranked) and talk.diagnosis.ranked[0] in incident.accept
 
 
-def fold_model(cases: Cases, rest: NDArray[np.bool_], final: Floats, cut: float, curve: tuple[float, ...]) -> Model:
-    """The classifier as if the other cases were all there are."""
-    weights, bias, of = compiled(cases, final, rest & (cases.weight > 0))
-    scale = np.maximum(np.abs(weights).max(axis=0), 1e-9) / 127
-    clues, answers = clue_tables(cases, rest)
-    return Model(
-        causes=tuple(cases.causes), words={w: i for i, w in enumerate(cases.words)},
-        weights=np.round(weights / scale).astype(np.int8), idf=cases.idf.astype(np.float32), scale=scale.astype(np.float32),
-        bias=bias.astype(np.float32), clues={k: (of["clues"] * a, of["clues"] * b) for k, (a, b) in clues.items()},
-        **{name: of[name] for name in SCALARS}, **healthy_counts(cases), curve=curve, threshold=cut, answers=answers,
-        provers=prover_rates([r for r, keep in zip(cases.rows, rest, strict=True) if keep]),
-    )  # fmt: skip
-
-
 def use(model: Model, table: Mapping[str, Floats]) -> None:
     """Everybody who asks for the compiled model or table gets these."""
-    known = banks.Bank(model.causes[:-1], banks.fixed_questions(), banks.seen_choices(), CURVE, table)
+    known = banks.Bank(model.causes, banks.fixed_questions(), banks.seen_choices(), CURVE, table)
     _replace("model", models.model, lambda: model)
     _replace("bank", banks.bank, lambda: known)
     models.model, banks.bank = (lambda: model), (lambda: known)  # type: ignore[assignment]
@@ -187,11 +163,12 @@ def looked(model: Model, words: Iterable[str], row: Mapping[str, Any], settled: 
     for cause, key, held, never in row["clues"]:
         if cause in model.causes and not never:
             clues[cause] = clues.get(cause, 0.0) + model.clues.get(key, (0.0, 0.0))[0 if held else 1]
-    scores = np.array(model.scores(words, clues, row["rules"], aloud=row["aloud"]))
+    odds = [model.rule * row["rules"].get(c, 0.0) + clues.get(c, 0.0) for c in model.causes]
+    scores = np.array(model.scores(words)[0]) + odds
     scores[[c in out for c in model.causes]] = -np.inf
-    found = np.array(recalibrated(probabilities(scores), *model.curve))
+    found = np.array(probabilities(scores))  # type: ignore[arg-type]
     if settled:
-        found = (found + probabilities(model.scores(words_in(settled), {}, {}, aloud=True))) / 2.0
+        found = (found + probabilities(model.scores(words_in(settled))[0])) / 2.0
     known = model.provers
     trusted = [
         c for c in row["found"] if row["measured"] or c in row["compared"] or known.get(leveled(row, c), 1.0) >= TRUSTED
@@ -199,7 +176,7 @@ def looked(model: Model, words: Iterable[str], row: Mapping[str, Any], settled: 
     if trusted and trusted[0] in model.causes:  # a prover has seen it
         found = found * 0.1
         found[model.causes.index(trusted[0])] += 0.9
-    first = model.causes[int(found[:-1].argmax())]
+    first = model.causes[int(found.argmax())]
     return dict(zip(model.causes, map(float, found), strict=True)), first
 
 
@@ -268,17 +245,14 @@ def main() -> None:
     args = parser.parse_args()
     wanted = list(cases_of(args))[:: args.every]
     cases = read(rows_of(args.features))
-    settle(cases)
-    chances, final = out_of_fold(cases)
-    curve = platt(cases, chances)
-    cut = threshold(cases, calmed(cases, np.array([recalibrated(row, *curve) for row in chances])))
+    fitted = fit(cases)
     place = {(r["set"], r["id"]): i for i, r in enumerate(cases.rows)}
     features, rows = choice_features(), []
     for group in range(1 if args.index else GROUPS):
         rest = np.ones(len(cases.rows), dtype=bool) if args.index else cases.fold % GROUPS != group
         mine = [w for w in wanted if args.index or (w[:2] in place and not rest[place[w[0], w[1]]])]
-        model = fold_model(cases, rest, final, cut, curve)
-        use(model, shares(cases, chances, rest))
+        model = model_of(cases, fitted, rest)
+        use(model, shares(cases, fitted.chances, rest))
         incidents = []
         for name, ident, paths, facts, row in mine:
             full = (

@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import recorded_cases  # type: ignore[import-not-found]
 
 from stallwise.causes import all_rules
-from stallwise.doctor.answer import complained
+from stallwise.doctor.answer import in_numbers
 from stallwise.doctor.gather import gather
 from stallwise.doctor.measures import measure_evidence
 from stallwise.doctor.prove import ANSWERS, prove
@@ -29,6 +29,7 @@ from stallwise.doctor.recognise.features import clue_outcomes, parts_of, words_o
 from stallwise.doctor.recognise.ranking import clue_key, rule_odds
 from stallwise.doctor.stating import state
 from stallwise.doctor.symptoms import complaints
+from stallwise.doctor.words import bag_of
 from stallwise.errors import StallwiseError
 from stallwise.evidence.evidence import Evidence
 
@@ -45,6 +46,8 @@ def features_of(case: Case) -> dict[str, Any]:
     try:
         evidence = gather(paths, workers=1, cache=False) if paths else Evidence()
         state(evidence, facts)
+        if not evidence.stems:  # what the last fit took for another trade's text teaches the next one
+            evidence.add([bag_of(enumerate(p.splitlines(), 1), "typed") for p in paths if not os.path.exists(p)])  # noqa: PTH110
         measure_evidence(evidence)
         rules = all_rules()
         proved = prove(evidence, rules, [v for rule in rules for v in rule.verdicts(evidence)])
@@ -56,7 +59,7 @@ def features_of(case: Case) -> dict[str, Any]:
     return {
         **line,
         "words": sorted(words_of(evidence, [c.symptom for c in stated])),
-        "aloud": complained(evidence, stated),
+        "in_numbers": in_numbers(evidence, stated),
         "clues": [
             [r.cause, clue_key(r.cause, c.says), held, c.rules_out(held)]
             for r in single
@@ -105,7 +108,7 @@ def held() -> list[Case]:
     found = []
     own = (recorded_cases.ROOT, recorded_cases.SHARED, recorded_cases.unpacked())
     for name, row, project, kind, paths, facts in recorded_cases.listed():
-        lent = [p for p in paths if not any(Path(p).is_relative_to(folder) for folder in own)]
+        lent = [p for p in paths if os.path.exists(p) and not any(Path(p).is_relative_to(folder) for folder in own)]  # noqa: PTH110 - typed texts are too long for a path
         texts = [Path(p).read_text(encoding="utf-8") for p in lent if Path(p).suffix == ".txt"]
         found.append(
             (name, row, project, kind, [p for p in paths if p not in lent], (*facts, *(f"symptom={t}" for t in texts)))

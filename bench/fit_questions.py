@@ -25,10 +25,9 @@ from fit_recognise import (  # type: ignore[import-not-found]
     Cases,
     Floats,
     first_label,
-    out_of_fold,
+    fit,
     read,
     rows_of,
-    settle,
 )
 
 from stallwise.causes import all_rules
@@ -71,8 +70,8 @@ def choice_features() -> dict[str, set[str]]:
 
 
 def shares(cases: Cases, chances: Floats, chosen: NDArray[np.bool_]) -> dict[str, Floats]:
-    """Key of a choice -> how often it is the answer, by cause (without "something else")."""
-    weight = first_label(cases)[:, :-1] * (cases.weight * chosen)[:, None]
+    """Key of a choice -> how often it is the answer, by cause."""
+    weight = first_label(cases) * (cases.weight * chosen)[:, None]
     count = weight.sum(axis=0)
     found, symptoms = {}, _symptoms(cases, weight)
     for key, features in choice_features().items():
@@ -81,7 +80,7 @@ def shares(cases: Cases, chances: Floats, chosen: NDArray[np.bool_]) -> dict[str
         else:
             held = np.array([not features.isdisjoint(row["words"]) for row in cases.rows], dtype=float)
             found[key] = _smoothed(held @ weight, count)
-    alike = chances[:, :-1].T @ weight  # seen cause x cause of the case
+    alike = chances.T @ weight  # seen cause x cause of the case
     for cause, choice in seen_choices().items():
         if cause in cases.causes:
             found[choice.key] = _smoothed(alike[cases.causes.index(cause)], count)
@@ -95,7 +94,7 @@ def _symptoms(cases: Cases, weight: Floats) -> dict[str, Floats]:
     for symptom in Symptom:
         key = f"s:{symptom.name}"
         held = np.array([key in row["words"] for row in cases.rows], dtype=float) @ weight
-        found[key] = held + [OFTEN.get(explains[c].get(symptom, ""), UNHEARD) for c in cases.causes[:-1]]
+        found[key] = held + [OFTEN.get(explains[c].get(symptom, ""), UNHEARD) for c in cases.causes]
     total = np.sum(list(found.values()), axis=0)
     return {key: NAMED * row / total for key, row in found.items()}
 
@@ -111,8 +110,7 @@ def main() -> None:
     parser.add_argument("--write", action="store_true")
     args = parser.parse_args()
     cases = read(rows_of(args.features))
-    settle(cases)
-    table = shares(cases, out_of_fold(cases)[0], np.ones(len(cases.rows), dtype=bool))
+    table = shares(cases, fit(cases).chances, np.ones(len(cases.rows), dtype=bool))
     for key in sorted(table):
         top = np.argsort(-table[key])[:3]
         print(
@@ -122,7 +120,7 @@ def main() -> None:
     if args.write:
         curve = json.loads((FOLDER / "answers.json").read_text(encoding="utf-8"))["curve"]
         meta = {
-            "causes": cases.causes[:-1],
+            "causes": cases.causes,
             "curve": curve,
             "shares": {key: encoded(row) for key, row in sorted(table.items())},
         }

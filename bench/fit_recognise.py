@@ -2,9 +2,10 @@
 
     python bench/fit_recognise.py FEATURES.jsonl [--write] [--scores OUT.json]
 
-Text: ridge regression over tf-idf words, one column a cause, plus its family's mean and the cause's own page and phrases. Clues: log
-ratios of counts that lean on the mean of their word. Five weights put these and the provers' log odds together (conditional
-logit). Everything that is scored is scored out of fold: whole projects are left out of every count, weight and scale.
+Text: ridge regression over tf-idf features in three blocks (stems, trigrams, manner), one column a cause and one for trouble. A
+conditional logit of five weights puts it together with its family's mean, the cause's own page, clues and the provers' log odds.
+Clues are log ratios of counts that lean on the mean of their word. Everything that is scored is scored out of fold: whole projects are
+left out of every count, weight and scale. Texts written for this fit (`written`) teach and are not scored.
 """
 
 from __future__ import annotations
@@ -27,16 +28,30 @@ from stallwise.causes import all_rules, table_of
 from stallwise.doctor.findings.clue import AGAINST_CAUSE, WHEN_SEEN, Strength
 from stallwise.doctor.findings.rule import Rule
 from stallwise.doctor.prove import ANSWERS, TRUSTED
-from stallwise.doctor.recognise.model import AGAINST, level_of, recalibrated, set_costs
+from stallwise.doctor.recognise.model import (
+    AGAINST,
+    BLOCKS,
+    FARTHEST,
+    LEAST_LENGTH,
+    Model,
+    block_of,
+    level_of,
+    recalibrated,
+    set_costs,
+)
 from stallwise.doctor.recognise.ranking import SPOKE
 from stallwise.doctor.words import words_in
-from stallwise.evidence.bag import DENIED, MANNER
+from stallwise.evidence.bag import DENIED, MANNER, TRIGRAM
 
 FOLDS = 10
 RIDGE = 1.0  # of 0.5 to 4 the least out-of-fold log loss
-HEALTHY_RIDGE = 0.5  # of 0.5 to 5 the best at telling healthy from troubled texts of another author
-TWO_PROJECTS = 2  # that must use a word
-FARTHEST = 7.0  # log odds: beyond, one answer in a thousand, nothing can be counted
+FEWEST_PROJECTS = {
+    "": 4,
+    TRIGRAM: 12,
+    MANNER: 4,
+}  # that must use a feature: half of the rows of 2 and 4 at 0.3 points of first answers
+FINE = 3.0  # of weight: texts in which nothing is wrong are one in eight, and a false alarm is worse than a question
+WELL = 1 / 3  # of the texts that people hand over, as assumed: on record are troubles alone
 LEAN = 2.0  # cases that a clue borrows from others of its word
 MOST_CLUE = 3.0  # log odds of one clue: clues of one cause are seldom independent
 SATURATES, LENGTH, COMMON = 1.2, 0.4, 0.5  # BM25's k1 and b; words in more than half of the pages tell nothing apart
@@ -46,13 +61,15 @@ SECTIONS = {
     "How the gain is found": 0.5,
 }  # a page speaks of rivals and remedies too
 PHRASED = 2.0  # a word that people use of the cause counts like one that its page uses twice
-WEIGHTS = {"composed": 1.0, "lines": 1.0, "wording": 1.0, "question": 0.7, "capture": 0.0}
+WEIGHTS = {"composed": 1.0, "lines": 1.0, "wording": 1.0, "question": 0.7, "written": 0.6, "capture": 0.0}
+UNSCORED = ("written",)
 LEVELS = 40  # of idf, as stored
 COVERED = 0.90  # of out-of-fold cases whose truth the set holds
-ELSE = "something-else"
+OFFERED = 0.3  # of probability: a cause that a reader takes seriously
 NOT_A_CAUSE = {"none", "unclear"}
 OUT = Path(__file__).parents[1] / "src" / "stallwise" / "doctor" / "recognise"
 Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
 
 
 @dataclass
@@ -60,14 +77,36 @@ class Cases:
     """The cases as arrays."""
 
     rows: list[dict[str, Any]]
-    causes: list[str]  # columns, "something else" last
+    causes: list[str]  # columns
     words: list[str]
     idf: Floats
-    x: Floats  # case x word, rows of length one
-    manner: Floats  # the same with the words that say how a text speaks; rows of length one
-    right: NDArray[np.bool_]  # case x cause
+    x: NDArray[np.float32]  # case x feature, each block of its share of length one
+    right: Bools  # case x cause
+    troubled: Bools  # whether any cause is right
     fold: NDArray[np.int64]
     weight: Floats
+
+    @property
+    def scored(self) -> Bools:
+        """Cases that count where results are counted."""
+        return np.array([r["kind"] not in UNSCORED for r in self.rows]) & (self.weight > 0)
+
+    @property
+    def open(self) -> Bools:
+        """Scored cases with a trouble that no prover answers."""
+        return self.scored & self.right.any(axis=1) & np.array([not r["proved"] for r in self.rows])
+
+
+@dataclass
+class Fitted:
+    """What the fit found, out of fold and in all."""
+
+    stack: Floats  # case x cause x what the final weights are for
+    final: Floats
+    chances: Floats  # case x cause, as the ranking gives them
+    curve: tuple[float, float]
+    trouble_curve: tuple[float, float, float]
+    cut: float
 
 
 def rows_of(path: str) -> list[dict[str, Any]]:
@@ -78,73 +117,80 @@ def rows_of(path: str) -> list[dict[str, Any]]:
 
 def read(rows: list[dict[str, Any]]) -> Cases:
     """The cases as arrays."""
-    causes = [r.cause for r in all_rules() if r.cause != "none" and not r.preview] + [ELSE]
+    causes = [r.cause for r in all_rules() if r.cause != "none" and not r.preview]
     place = {c: i for i, c in enumerate(causes)}
+    right = np.zeros((len(rows), len(causes)), dtype=bool)
+    for i, row in enumerate(rows):
+        right[i, [place[c] for c in row["accept"] if c in place]] = True
+    words, idf, x = _vectors(rows)
+    fold = np.array([int(hashlib.sha256(r["project"].encode()).hexdigest(), 16) % FOLDS for r in rows])
+    weight = np.array([WEIGHTS[r["kind"]] for r in rows])
+    troubled = np.array([any(c not in NOT_A_CAUSE for c in r["accept"]) for r in rows])
+    cases = Cases(rows, causes, words, idf, x, right, troubled, fold, weight)
+    settle(cases)
+    return cases
+
+
+def _vectors(rows: list[dict[str, Any]]) -> tuple[list[str], Floats, NDArray[np.float32]]:
     users: dict[str, set[str]] = defaultdict(set)
     for row in (r for r in rows if WEIGHTS[r["kind"]]):
         for word in row["words"]:
             if not word.startswith(DENIED):
                 users[word].add(row["project"])
-    pages = page_weights()
-    words = sorted(
-        {w for w, who in users.items() if len(who) >= TWO_PROJECTS}
-        | {w for p in pages.values() for w in p if w in users}
-    )
+    on_pages = {w for page in page_weights().values() for w in page}
+    words = sorted(w for w, who in users.items() if len(who) >= FEWEST_PROJECTS[block_of(w)] or w in on_pages)
     at = {w: i for i, w in enumerate(words)}
     seen = Counter(w for r in rows for w in r["words"] if w in at)
     idf = np.array([1.0 + math.log(len(rows) / max(seen[w], 1)) for w in words])
     x = np.zeros((len(rows), len(words)), dtype=np.float32)
-    right = np.zeros((len(rows), len(causes)), dtype=bool)
+    blocks = np.array([list(BLOCKS).index(block_of(w)) for w in words])
     for i, row in enumerate(rows):
-        mine = [at[w] for w in row["words"] if w in at]
-        x[i, mine] = idf[mine]
-        denied = [
-            at[w.removeprefix(DENIED)] for w in row["words"] if w.startswith(DENIED) and w.removeprefix(DENIED) in at
-        ]
-        x[i, denied] -= AGAINST * idf[denied]
-        for cause in row["accept"]:
-            right[i, place.get(cause, place[ELSE])] = True
-        if right[i, :-1].any():
-            right[i, place[ELSE]] = False
-    manner = x / np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-9)
-    x[:, [w.startswith(MANNER) for w in words]] = 0.0
-    x /= np.maximum(np.linalg.norm(x, axis=1, keepdims=True), 1e-9)
-    fold = np.array([int(hashlib.sha256(r["project"].encode()).hexdigest(), 16) % FOLDS for r in rows])
-    weight = np.array([WEIGHTS[r["kind"]] for r in rows])
-    return Cases(rows, causes, words, idf, x, manner, right, fold, weight)
+        for word in row["words"]:
+            plain = word.removeprefix(DENIED)
+            if plain in at:
+                x[i, at[plain]] += idf[at[plain]] * (-AGAINST if word.startswith(DENIED) else 1.0)
+    for n, (block, share) in enumerate(BLOCKS.items()):
+        mine = np.flatnonzero(blocks == n)
+        length = np.maximum(np.linalg.norm(x[:, mine], axis=1), max(LEAST_LENGTH[block], 1e-9))
+        x[:, mine] *= (math.sqrt(share) / length)[:, None]
+    return words, idf, x
 
 
-def ridge(kernel: Floats, y: Floats, weight: Floats, damping: float = RIDGE) -> tuple[Floats, Floats]:
-    """Weights by case and cause, and the mean of each cause; solved in the space of cases, which are fewer than words."""
-    mean = y.mean(axis=0)
-    damped = kernel.copy()
-    damped[np.diag_indices(len(y))] += damping / weight
-    return np.linalg.solve(damped, y - mean), mean
+def ridge(cases: Cases, kernel: NDArray[np.float32], y: Floats, weight: Floats) -> tuple[Floats, Floats, Floats]:
+    """Weights by case, the mean of each column, and every case's scores by the other folds.
+
+    One inverse serves all folds: what a held-out fold would be given follows from the fold's own block of it.
+    """
+    kept = np.flatnonzero(weight > 0)
+    damped = kernel[np.ix_(kept, kept)].astype(np.float64)
+    damped[np.diag_indices(len(kept))] += RIDGE / weight[kept]
+    inverse = np.linalg.inv(damped)
+    mean = np.average(y[kept], axis=0, weights=weight[kept])
+    alpha = inverse @ (y[kept] - mean)
+    scores = kernel[:, kept] @ alpha + mean
+    for f in range(FOLDS):
+        mine = np.flatnonzero(cases.fold[kept] == f)
+        scores[kept[mine]] = y[kept[mine]] - np.linalg.solve(inverse[np.ix_(mine, mine)], alpha[mine])
+    whole = np.zeros((len(cases.rows), y.shape[1]))
+    whole[kept] = alpha
+    return whole, mean, scores
 
 
 def first_label(cases: Cases) -> Floats:
     """One column a case: the cause that its record puts first."""
     place = {c: i for i, c in enumerate(cases.causes)}
-    y = np.zeros(cases.right.shape, dtype=np.float32)
+    y = np.zeros(cases.right.shape)
     for i, row in enumerate(cases.rows):
-        named = [c for c in row["accept"] if c not in NOT_A_CAUSE]
-        y[i, place.get(named[0], place[ELSE]) if named else place[ELSE]] = 1.0
+        named = [c for c in row["accept"] if c in place]
+        if named:
+            y[i, place[named[0]]] = 1.0
     return y
-
-
-FINE = 4.0  # of weight: texts in which nothing is wrong are one in eight, and a false alarm is worse than a question
-
-
-def untroubled(cases: Cases, rows: NDArray[np.intp]) -> tuple[Floats, Floats]:
-    """One column: 1 where nothing is wrong; and what each case counts."""
-    fine = cases.right[rows, -1]
-    return fine[:, None].astype(np.float32), cases.weight[rows] * np.where(fine, FINE, 1.0)
 
 
 def families(causes: Sequence[str]) -> Floats:
     """Cause x cause: 1 where both are of one family."""
     of = {r.cause: r.family for r in all_rules()}
-    return np.array([[float(of.get(a, a) == of.get(b, b)) for b in causes] for a in causes], dtype=np.float32)
+    return np.array([[float(of[a] == of[b]) for b in causes] for a in causes])
 
 
 def page_weights() -> dict[str, dict[str, float]]:
@@ -185,7 +231,7 @@ def _counted(rule: Rule) -> dict[str, float]:
 def _add(counts: Counter[str], text: str, weight: float) -> None:
     for sentence in text.replace("\n", " ").split(". "):
         for word in words_in(sentence):
-            counts[word] += weight * (not word.startswith(MANNER))  # type: ignore[assignment]
+            counts[word] += weight * (not block_of(word))  # type: ignore[assignment]
 
 
 def page_matrix(cases: Cases) -> Floats:
@@ -262,7 +308,7 @@ def prover_rates(rows: Sequence[dict[str, Any]]) -> dict[str, float]:
     """
     counts: dict[str, list[int]] = defaultdict(lambda: [0, 0])
     for row in rows:
-        if not row["measured"] and any(c not in NOT_A_CAUSE for c in row["accept"]):
+        if row["kind"] not in UNSCORED and not row["measured"] and any(c not in NOT_A_CAUSE for c in row["accept"]):
             for cause in row["found"][:1]:
                 for name in (cause, leveled(row, cause)):
                     counts[name][0] += cause in row["accept"]
@@ -304,63 +350,13 @@ def ruled_out(cases: Cases) -> NDArray[np.bool_]:
     return found
 
 
-def is_healthy(cases: Cases) -> NDArray[np.bool_]:
-    """The cases that make no verdict by their words alone."""
-    return np.asarray(CALM[0] >= healthy_counts(cases)["healthy_from"])
-
-
-def calmed(cases: Cases, chances: Floats) -> Floats:
-    """As the ranking does: of a calm text only so much is left to the causes."""
-    calm, found, counts = is_healthy(cases), chances.copy(), healthy_counts(cases)
-    odds = counts["trouble_offset"] + counts["trouble_slope"] * CALM[0][calm]
-    found[calm, :-1] *= (1.0 / (1.0 + np.exp(-odds)))[:, None]
-    found[:, -1] = 1.0 - found[:, :-1].sum(axis=1)
-    return found
-
-
-STACK: list[Floats] = []
-CALM: list[Floats] = []
-STAY_LOUD = 0.9  # of the complaints that somebody typed: the price of silence where nothing is wrong
-
-
-def healthy_counts(cases: Cases) -> dict[str, float]:
-    """From which share of calm on a text makes no verdict by its words alone; how often such a text has trouble all the same,
-    by how calm it is (a logistic curve)."""
-    calm = CALM[0]
-    typed = np.array([r["kind"] in ("wording", "question") for r in cases.rows])
-    fine = cases.right[:, -1]
-    cut = float(np.quantile(calm[typed & ~fine], STAY_LOUD))
-    mine = (cases.weight > 0) & (calm >= cut)
-    offset, slope = logistic(np.stack([np.ones(int(mine.sum())), calm[mine]], axis=1), (~fine[mine]).astype(float))
-    return {"healthy_from": round(cut, 4), "trouble_offset": round(offset, 4), "trouble_slope": round(slope, 4)}
-
-
-NAMES = (
-    "text", "family", "page", "clues", "rule", "else", "else_words", "else_quiet"
-)  # fmt: skip
-FROM = (8.0, 3.0, 2.0, 0.5, 0.8, -1.0, 0.5, 1.0)  # where the fit of these begins
-
-
-def stacked(cases: Cases, text: Floats, pages: Floats, clues: Floats, *, family: bool = True) -> Floats:
+def stacked(cases: Cases, text: Floats, pages: Floats, clues: Floats) -> Floats:
     """Case x cause x what the final weights are for."""
-    is_else = np.zeros(cases.right.shape)
-    is_else[:, -1] = 1.0
-    at = set(cases.words)
-    known = np.log1p([[sum(w.removeprefix(DENIED) in at for w in r["words"])] for r in cases.rows])
-    quiet = np.array([not r["aloud"] for r in cases.rows], dtype=float)[:, None]
-    return np.stack(
-        [
-            text,
-            text @ (families(cases.causes) * family),
-            pages,
-            clues,
-            rule_scores(cases),
-            is_else,
-            is_else * known,
-            is_else * quiet,
-        ],
-        axis=-1,
-    )
+    return np.stack([text, text @ families(cases.causes), pages, clues, rule_scores(cases)], axis=-1)
+
+
+NAMES = ("text", "family", "page", "clues", "rule")
+FROM = (16.0, 6.0, 1.2, 0.9, 0.5)  # where the fit of these begins
 
 
 def logit(z: Floats, right: NDArray[np.bool_], weight: Floats) -> Floats:
@@ -385,7 +381,7 @@ def logit(z: Floats, right: NDArray[np.bool_], weight: Floats) -> Floats:
 
 
 MOST_STEPS = 60
-PRIOR = 0.01  # of the final weights: eight numbers, five thousand cases
+PRIOR = 0.01  # of the final weights: five numbers, five thousand cases
 
 
 def _slope(z: Floats, right: NDArray[np.bool_], weight: Floats, w: Floats) -> tuple[float, Floats, Floats]:
@@ -404,113 +400,101 @@ def softmax(scores: Floats) -> Floats:
     return np.asarray(odds / odds.sum(axis=1, keepdims=True))
 
 
-def out_of_fold(cases: Cases, *, pages: bool = True, family: bool = True) -> tuple[Floats, Floats]:
-    """Probabilities of every case by what other projects have taught, and the final weights of all."""
-    y, page = first_label(cases), page_matrix(cases) * pages
-    text = np.zeros(cases.right.shape)
+def fit(cases: Cases, *, without: Sequence[str] = ()) -> Fitted:
+    """Everything that is learned; `without`: parts of NAMES that are left out, to see what they are worth."""
+    kernel = cases.x @ cases.x.T
+    text = ridge(cases, kernel, first_label(cases), cases.weight * cases.troubled)[2]
+    both = np.where(cases.troubled, 1.0, FINE) * cases.weight
+    trouble = ridge(cases, kernel, cases.troubled[:, None].astype(float), both)[2][:, 0]
     clues = np.zeros(cases.right.shape)
-    kernel, manner = cases.x @ cases.x.T, cases.manner @ cases.manner.T
-    calm = np.zeros(len(cases.rows))
     for f in range(FOLDS):
         held, rest = np.flatnonzero(cases.fold == f), cases.fold != f
-        kept = np.flatnonzero(rest & (cases.weight > 0))
-        alpha, mean = ridge(kernel[np.ix_(kept, kept)], y[kept], cases.weight[kept])
-        text[held] = kernel[np.ix_(held, kept)] @ alpha + mean
         clues[held] = clue_scores(cases, clue_tables(cases, rest)[0], held)
-        alpha, mean = ridge(manner[np.ix_(kept, kept)], *untroubled(cases, kept), HEALTHY_RIDGE)
-        calm[held] = (manner[np.ix_(held, kept)] @ alpha + mean)[:, 0]
-        print(f"\rfold {f + 1} of {FOLDS}", end="", flush=True)
-    print()
-    z = stacked(cases, text, cases.x @ page, clues, family=family)
-    STACK.append(z)
-    CALM.append(calm)
-    open_ = np.array([not r["proved"] for r in cases.rows]) & (cases.weight > 0)
-    chances = np.zeros(cases.right.shape)
+    stack = stacked(cases, text, cases.x @ page_matrix(cases), clues)
+    for name in without:
+        stack[..., NAMES.index(name)] = 0.0
+    open_ = cases.open
+    shares = np.zeros(cases.right.shape)
     for f in range(FOLDS):
-        rest = open_ & (cases.fold != f)
-        chances[cases.fold == f] = softmax(z[cases.fold == f] @ logit(z[rest], cases.right[rest], cases.weight[rest]))
-    chances[ruled_out(cases)] = 0.0
-    chances /= chances.sum(axis=1, keepdims=True)
-    return chances, logit(z[open_], cases.right[open_], cases.weight[open_])
+        rest, held = open_ & (cases.fold != f), cases.fold == f
+        shares[held] = softmax(stack[held] @ logit(stack[rest], cases.right[rest], cases.weight[rest]))
+    shares[ruled_out(cases)] = 0.0
+    shares /= np.maximum(shares.sum(axis=1, keepdims=True), 1e-12)
+    trouble_curve = _trouble_curve(cases, trouble)
+    some = troubles(cases, trouble, trouble_curve)
+    curve = _curve(cases, shares)
+    chances = np.array([recalibrated(row, t, curve) for row, t in zip(shares.tolist(), some.tolist(), strict=True)])
+    final = logit(stack[open_], cases.right[open_], cases.weight[open_])
+    return Fitted(stack, final, chances, curve, trouble_curve, threshold(cases, chances))
 
 
-def open_cases(cases: Cases) -> NDArray[np.intp]:
-    """Those that no prover answers and whose words may be counted."""
-    return np.flatnonzero(np.array([not r["proved"] for r in cases.rows]) & (cases.weight > 0))
+def troubles(cases: Cases, scores: Floats, curve: tuple[float, float, float]) -> Floats:
+    """How likely each case has any trouble."""
+    offset, slope, shown = curve
+    return np.asarray(1.0 / (1.0 + np.exp(-(offset + slope * scores + shown * _in_numbers(cases)))))
 
 
-def platt(cases: Cases, chances: Floats) -> tuple[float, ...]:
-    """Offset, slope and bend of the first answer's log odds that make its probability a frequency (logistic regression)."""
-    rows = open_cases(cases)
-    rows = rows[~is_healthy(cases)[rows]]  # calm texts are scaled by how often they have trouble at all
-    top, right = first_of(cases, chances, rows)
-    odds = np.log(top / (1.0 - top)).clip(-FARTHEST, FARTHEST)
-    x = np.stack([np.ones_like(odds), odds, odds * odds], axis=1)
-    return logistic(x, right)
+def _in_numbers(cases: Cases) -> Floats:
+    return np.array([float(r["in_numbers"]) for r in cases.rows])
 
 
-def logistic(x: Floats, right: NDArray[Any]) -> tuple[float, ...]:
+def _trouble_curve(cases: Cases, scores: Floats) -> tuple[float, float, float]:
+    """Offset, weight of the score and of numbers that complain: how often texts like these have trouble (logistic regression)."""
+    mine = cases.weight > 0  # of the written ones, too: nobody else writes of what is well
+    x = np.stack([np.ones_like(scores), scores, _in_numbers(cases)], axis=1)[mine]
+    some = cases.troubled[mine]
+    weight = np.where(some, (1.0 - WELL) / some.mean(), WELL / (1.0 - some.mean()))
+    offset, slope, shown = logistic(x, some.astype(float), weight)
+    return offset, slope, shown
+
+
+def _curve(cases: Cases, shares: Floats) -> tuple[float, float]:
+    """Offset and slope of the first answer's log odds that make its probability a frequency, where there is trouble."""
+    top, right = first_of(cases, shares, np.flatnonzero(cases.open))
+    logits = np.log(top / (1.0 - top)).clip(-FARTHEST, FARTHEST)
+    offset, slope = logistic(np.stack([np.ones_like(logits), logits], axis=1), right.astype(float))
+    return offset, slope
+
+
+def logistic(x: Floats, right: NDArray[Any], weight: Floats | float = 1.0) -> tuple[float, ...]:
     """Weights that make a sum the log odds of being right (Newton)."""
     found = np.zeros(x.shape[1])
     for _ in range(MOST_STEPS):
         p = 1.0 / (1.0 + np.exp(-x @ found))
-        step = np.linalg.solve((x * (p * (1.0 - p))[:, None]).T @ x + 1e-3 * np.eye(len(found)), x.T @ (right - p))
+        info = (x * (weight * p * (1.0 - p))[:, None]).T @ x + 1e-3 * np.eye(len(found))
+        step = np.linalg.solve(info, x.T @ (weight * (right - p)))
         found = found + step * min(1.0, 0.5 / max(float(np.abs(step).max()), 1e-9))
     return tuple(map(float, found))
 
 
-def first_of(cases: Cases, chances: Floats, rows: NDArray[np.intp]) -> tuple[Floats, NDArray[np.bool_]]:
+def first_of(cases: Cases, chances: Floats, rows: NDArray[np.intp]) -> tuple[Floats, Bools]:
     """How sure each first answer is, and whether it is right."""
-    named = chances[rows, :-1]
-    return np.clip(named.max(axis=1), 1e-6, 1 - 1e-6), cases.right[rows, named.argmax(axis=1)]
+    return np.clip(chances[rows].max(axis=1), 1e-6, 1 - 1e-6), cases.right[rows, chances[rows].argmax(axis=1)]
 
 
 def threshold(cases: Cases, chances: Floats) -> float:
-    """Where the set is cut so that it holds the truth in the share of unproved cases that is asked for."""
+    """Where the set is cut so that it holds the truth in the share of open cases that is asked for."""
     needed = []
-    for i in open_cases(cases):
+    for i in np.flatnonzero(cases.open):
         order = np.argsort(-chances[i])
         cost = set_costs(chances[i][order])
         needed.append(min(cost[n] for n, c in enumerate(order) if cases.right[i, c]))
     return float(np.quantile(needed, COVERED))
 
 
-def report(cases: Cases, chances: Floats, cut: float) -> dict[str, Any]:
+def report(cases: Cases, fitted: Fitted) -> dict[str, Any]:
     """First answers, three, family, calibration and sets, by set of cases; provers speak where they answer."""
-    of = {r.cause: r.family for r in all_rules()}
     found: dict[str, Any] = {}
+    scored = cases.scored | np.array([r["kind"] == "capture" for r in cases.rows])
     for name in [*dict.fromkeys(r["set"] for r in cases.rows), "all"]:
-        mine = [
-            i
-            for i, r in enumerate(cases.rows)
-            if name in (r["set"], "all") and any(c not in NOT_A_CAUSE for c in r["accept"])
-        ]
-        if not mine:
-            continue
-        first = three = family = 0
-        sizes, held = [], 0
-        for i in mine:
-            order = [cases.causes[c] for c in np.argsort(-chances[i]) if cases.causes[c] != ELSE]
-            row = cases.rows[i]
-            if row["proved"]:
-                order = list(dict.fromkeys([row["first"], *order]))
-            first += order[0] in row["accept"]
-            three += any(c in row["accept"] for c in order[:3])
-            family += of.get(order[0]) in {of.get(c) for c in row["accept"]}
-            if not row["proved"]:
-                ranked = np.argsort(-chances[i])
-                n = max(1, int((np.array(set_costs(chances[i][ranked])) <= cut).sum()))
-                sizes.append(n)
-                held += any(cases.right[i, c] for c in ranked[:n])
-        found[name] = {
-            "cases": len(mine), "first": first / len(mine), "three": three / len(mine), "family": family / len(mine),
-            "set": held / max(len(sizes), 1), "size": float(np.mean(sizes)) if sizes else 0.0,
-        }  # fmt: skip
-        shares = "  ".join(f"{key} {found[name][key]:.3f}" for key in ("first", "three", "family"))
-        print(f"{name:16s} {len(mine):5d}  {shares}  set {found[name]['set']:.2f} of {found[name]['size']:.1f}")
-    found["fine"] = _fine(cases, chances)
-    open_ = open_cases(cases)
-    top, hit = first_of(cases, chances, open_)
+        mine = [i for i in np.flatnonzero(cases.troubled & scored) if name in (cases.rows[i]["set"], "all")]
+        if mine:
+            found[name] = _counted_set(cases, fitted, mine)
+            shares = "  ".join(f"{key} {found[name][key]:.3f}" for key in ("first", "three", "family"))
+            print(f"{name:16s} {len(mine):5d}  {shares}  set {found[name]['set']:.2f} of {found[name]['size']:.1f}")
+    found["fine"] = _fine(cases, fitted.chances)
+    open_ = np.flatnonzero(cases.open)
+    top, hit = first_of(cases, fitted.chances, open_)
     found["bands"] = []
     for low in np.arange(0.0, 1.0, 0.1):
         inside = (top >= low) & (top < low + 0.1)
@@ -518,40 +502,40 @@ def report(cases: Cases, chances: Floats, cut: float) -> dict[str, Any]:
             found["bands"].append([float(low), int(inside.sum()), float(top[inside].mean()), float(hit[inside].mean())])
             print(f"  said {top[inside].mean():.2f}  right {hit[inside].mean():.2f}  of {inside.sum()}")
     found["brier"] = float(((top - hit) ** 2).mean())
-    found["log_loss"] = float(-np.log(np.maximum((chances * cases.right).sum(1), 1e-9))[open_].mean())
+    found["log_loss"] = float(-np.log(np.maximum((fitted.chances * cases.right).sum(1), 1e-9))[open_].mean())
     print(f"Brier {found['brier']:.4f}  log loss {found['log_loss']:.4f}  of {len(open_)}")
     return found
 
 
-SCALARS = ("rule", "else_words", "else_quiet")  # final weights that the model keeps as they are
-
-
-def compiled(cases: Cases, final: Floats, kept: NDArray[np.bool_]) -> tuple[Floats, Floats, dict[str, float]]:
-    """Word x cause and cause: what the final weights make of the kept cases' words, and the final weights by name.
-
-    One more column: how much a word speaks for a text in which nothing is wrong.
-    """
-    alpha, mean = ridge(cases.x[kept] @ cases.x[kept].T, first_label(cases)[kept], cases.weight[kept])
-    w, same = cases.x[kept].T @ alpha, families(cases.causes)
-    of = dict(zip(NAMES, map(float, final), strict=True))
-    weights = of["text"] * w + of["family"] * (w @ same) + of["page"] * page_matrix(cases)
-    weights -= weights.mean(axis=1, keepdims=True)  # what a word adds to every cause alike changes nothing
-    bias = of["text"] * mean + of["family"] * (mean @ same)
-    bias[-1] += of["else"]
-    alpha, level = ridge(
-        cases.manner[kept] @ cases.manner[kept].T, *untroubled(cases, np.flatnonzero(kept)), HEALTHY_RIDGE
-    )
-    return np.hstack([weights, cases.manner[kept].T @ alpha]), np.append(bias, level), of
+def _counted_set(cases: Cases, fitted: Fitted, mine: Sequence[int]) -> dict[str, Any]:
+    of = {r.cause: r.family for r in all_rules()}
+    first = three = family = held = 0
+    sizes = []
+    for i in mine:
+        row, ranked = cases.rows[i], np.argsort(-fitted.chances[i])
+        order = [cases.causes[c] for c in ranked]
+        if row["proved"]:
+            order = list(dict.fromkeys([row["first"], *order]))
+        else:
+            n = max(1, int((np.array(set_costs(fitted.chances[i][ranked])) <= fitted.cut).sum()))
+            sizes.append(n)
+            held += bool(cases.right[i, ranked[:n]].any())
+        first += order[0] in row["accept"]
+        three += any(c in row["accept"] for c in order[:3])
+        family += of.get(order[0]) in {of.get(c) for c in row["accept"]}
+    return {
+        "cases": len(mine), "first": first / len(mine), "three": three / len(mine), "family": family / len(mine),
+        "set": held / max(len(sizes), 1), "size": float(np.mean(sizes)) if sizes else 0.0,
+    }  # fmt: skip
 
 
 def _fine(cases: Cases, chances: Floats) -> dict[str, list[float]]:
     """Where nothing is wrong: how many cases, and the shares that are offered a cause at 30% and given one as the answer."""
     found = {}
     for name in [*dict.fromkeys(r["set"] for r in cases.rows), "all"]:
-        mine = [i for i in np.flatnonzero(cases.right[:, -1]) if name in (cases.rows[i]["set"], "all")]
+        mine = [i for i in np.flatnonzero(~cases.troubled) if name in (cases.rows[i]["set"], "all")]
         if mine:
-            top = chances[mine, :-1].max(axis=1)
-            spoke = np.array([cases.rows[i]["proved"] for i in mine])
+            top, spoke = chances[mine].max(axis=1), np.array([cases.rows[i]["proved"] for i in mine])
             found[name] = [len(mine), float((top >= OFFERED).mean()), float(((top >= ANSWERS) | spoke).mean())]
             print(
                 f"nothing wrong    {name:16s} {len(mine):5d}  offered {found[name][1]:.3f}  answered {found[name][2]:.3f}"
@@ -559,51 +543,72 @@ def _fine(cases: Cases, chances: Floats) -> dict[str, list[float]]:
     return found
 
 
-OFFERED = 0.3
+def compiled(cases: Cases, final: Floats, kept: Bools) -> tuple[Floats, Floats]:
+    """Feature x column and column: what the final weights make of the kept cases' words; the last column is for trouble."""
+    of = dict(zip(NAMES, map(float, final), strict=True))
+    kernel, weight = cases.x @ cases.x.T, cases.weight * kept
+    alpha, mean, _ = ridge(cases, kernel, first_label(cases), weight * cases.troubled)
+    both = np.where(cases.troubled, 1.0, FINE) * weight
+    of_trouble, level, _ = ridge(cases, kernel, cases.troubled[:, None].astype(float), both)
+    text, same = cases.x.T @ alpha, families(cases.causes)
+    weights = of["text"] * text + of["family"] * (text @ same) + of["page"] * page_matrix(cases)
+    weights -= weights.mean(axis=1, keepdims=True)  # what a word adds to every cause alike changes nothing
+    bias = np.append(of["text"] * mean + of["family"] * (mean @ same), level)
+    return np.hstack([weights, cases.x.T @ of_trouble]), bias
 
 
-def write(cases: Cases, final: Floats, cut: float, curve: tuple[float, ...]) -> None:
+def model_of(cases: Cases, fitted: Fitted, kept: Bools) -> Model:
+    """The classifier as if the kept cases were all there are; the final weights and curves are of all, out of fold."""
+    weights, bias = compiled(cases, fitted.final, kept)
+    scale = np.maximum(np.abs(weights).max(axis=0), 1e-9) / 127
+    of = dict(zip(NAMES, map(float, fitted.final), strict=True))
+    clues, answers = clue_tables(cases, kept)
+    return Model(
+        causes=tuple(cases.causes), words={w: i for i, w in enumerate(cases.words)}, weights=np.round(weights / scale).astype(np.int8),
+        idf=cases.idf.tolist(), scale=scale.tolist(), bias=bias.tolist(), rule=of["rule"],
+        clues={key: (of["clues"] * yes, of["clues"] * no) for key, (yes, no) in sorted(clues.items())},
+        trouble=fitted.trouble_curve, curve=fitted.curve, threshold=fitted.cut, answers=answers,
+        provers=prover_rates([r for r, keep in zip(cases.rows, kept, strict=True) if keep]),
+    )  # fmt: skip
+
+
+def write(cases: Cases, fitted: Fitted) -> None:
     """Everything in one matrix of whole numbers, and what goes with it."""
-    weights, bias, of = compiled(cases, final, cases.weight > 0)
-    scale = np.maximum(np.abs(weights).max(axis=0), 1e-9)
-    stored = np.round(weights / scale * 127).astype(np.int8)
+    found = model_of(cases, fitted, np.ones(len(cases.rows), dtype=bool))
+    stored = np.asarray(found.weights)
     used = np.flatnonzero(np.abs(stored).max(axis=1) > 1)
     levels = np.linspace(cases.idf.min(), cases.idf.max(), LEVELS)
     codes = np.abs(cases.idf[used, None] - levels[None, :]).argmin(axis=1)
-    clues, answers = clue_tables(cases, np.ones(len(cases.rows), dtype=bool))
     meta = {
         "cases": int((cases.weight > 0).sum()),
         "causes": cases.causes,
-        "scale": [round(float(s) / 127, 7) for s in scale],
-        "bias": [round(float(b), 5) for b in bias],
+        "scale": [round(s, 7) for s in found.scale],
+        "bias": [round(b, 5) for b in found.bias],
         "idf": [round(float(v), 4) for v in levels],
         "idf_of": "".join(chr(ord("0") + c) for c in codes),
-        "clues": {key: [round(of["clues"] * v, 4) for v in pair] for key, pair in sorted(clues.items())},
-        **{name: round(of[name], 4) for name in SCALARS},
-        **healthy_counts(cases),
-        "curve": [round(v, 4) for v in curve],
-        "threshold": round(cut, 4),
-        "provers": {cause: round(rate, 3) for cause, rate in prover_rates(cases.rows).items()},
-        "answers": {word: [round(v, 4) for v in pair] for word, pair in answers.items()},
+        "clues": {key: [round(v, 4) for v in pair] for key, pair in found.clues.items()},
+        "rule": round(found.rule, 4),
+        "trouble": [round(v, 4) for v in found.trouble],
+        "curve": [round(v, 4) for v in found.curve],
+        "threshold": round(found.threshold, 4),
+        "provers": {cause: round(rate, 3) for cause, rate in found.provers.items()},
+        "answers": {word: [round(v, 4) for v in pair] for word, pair in found.answers.items()},
     }
     np.save(OUT / "weights.npy", stored[used])
     (OUT / "words.txt").write_text("\n".join(cases.words[i] for i in used), encoding="utf-8")
     (OUT / "model.json").write_text(json.dumps(meta, ensure_ascii=False, indent=0), encoding="utf-8")
-    print(
-        f"{len(used)} words, {len(cases.causes)} causes, {meta['cases']} cases; "
-        f"weights {dict(zip(NAMES, np.round(final, 3), strict=True))}"
-    )
+    rounded = dict(zip(NAMES, np.round(fitted.final, 3), strict=True))
+    print(f"{len(used)} features, {len(cases.causes)} causes, {meta['cases']} cases; weights {rounded}")
 
 
 def empty() -> None:
     """A model that knows nothing, so that features can be computed before the first fit."""
-    causes = [r.cause for r in all_rules() if r.cause != "none" and not r.preview] + [ELSE]
-    np.save(OUT / "weights.npy", np.zeros((1, len(causes)), dtype=np.int8))
+    causes = [r.cause for r in all_rules() if r.cause != "none" and not r.preview]
+    np.save(OUT / "weights.npy", np.zeros((1, len(causes) + 1), dtype=np.int8))
     (OUT / "words.txt").write_text("nothing", encoding="utf-8")
     meta = {
-        "cases": 0, "causes": causes, "scale": [1.0] * len(causes), "bias": [0.0] * len(causes), "idf": [1.0], "idf_of": "0",
-        "clues": {}, "rule": 1.0, "else_words": 0.0, "else_quiet": 0.0,
-        "healthy_from": 9.0, "trouble_offset": 0.0, "trouble_slope": 0.0, "curve": [0.0, 1.0], "threshold": 0.9, "provers": {},
+        "cases": 0, "causes": causes, "scale": [1.0] * (len(causes) + 1), "bias": [0.0] * (len(causes) + 1), "idf": [1.0],
+        "idf_of": "0", "clues": {}, "rule": 1.0, "trouble": [9.0, 0.0, 0.0], "curve": [0.0, 1.0], "threshold": 0.9, "provers": {},
         "answers": {word: [0.7, 0.2] for word in get_args(Strength)},
     }  # fmt: skip
     (OUT / "model.json").write_text(json.dumps(meta), encoding="utf-8")
@@ -611,32 +616,19 @@ def empty() -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("features")
+    parser.add_argument("features", help="of bench/case_features.py, or 'empty'")
     parser.add_argument("--write", action="store_true")
     parser.add_argument("--scores", default="")
-    parser.add_argument("--dump", default="")
     args = parser.parse_args()
     if args.features == "empty":
         return empty()
     cases = read(rows_of(args.features))
-    settle(cases)
-    chances, final = out_of_fold(cases)
-    curve = platt(cases, chances)
-    chances = calmed(cases, np.array([recalibrated(row, *curve) for row in chances]))
-    cut = threshold(cases, chances)
-    scores = report(cases, chances, cut)
-    if args.dump:
-        np.savez_compressed(
-            args.dump,
-            chances=chances.astype(np.float32),
-            z=STACK[0].astype(np.float32),
-            right=cases.right,
-            fold=cases.fold,
-        )
+    fitted = fit(cases)
+    scores = report(cases, fitted)
     if args.scores:
         Path(args.scores).write_text(json.dumps(scores, indent=1), encoding="utf-8")
     if args.write:
-        write(cases, final, cut, curve)
+        write(cases, fitted)
     return None
 
 

@@ -1,8 +1,12 @@
-"""Every case on record that has a truth: tests/incidents, the questions' wordings, and the shared cases where that folder is."""
+"""Every case on record that has a truth: tests/incidents, the questions' wordings, and the shared cases where that folder is.
+
+A path that is no file is a text as somebody types it.
+"""
 
 from __future__ import annotations
 
 import json
+import lzma
 import sys
 import tomllib
 from collections.abc import Iterator
@@ -35,21 +39,23 @@ def listed() -> Iterator[tuple[str, dict[str, object], str, str, list[str], tupl
             yield half, row, str(row["project"]), kind, [str(unpacked() / half / str(row["id"]))], ()
     for row in _rows(INCIDENTS / "wordings.jsonl"):
         words = {**row, "id": str(row["text"])}
-        yield "wordings", words, "/".join(str(row["url"]).split("/")[3:5]), "wording", [], (f"symptom={row['text']}",)
+        yield "wordings", words, "/".join(str(row["url"]).split("/")[3:5]), "wording", [str(row["text"])], ()
     for file in sorted((QUESTIONS / "forums").glob("*dev.toml")):
         for row in _tables(file, "wording"):
             words = {"id": row["words"], "accept": row["causes"]}
             project = str(row["seen"]).partition("#")[0]
-            yield "forums", words, project, "wording", [], (f"symptom={row['words']}",)
+            yield "forums", words, project, "wording", [row["words"]], ()
     for name in COMPLAINTS:
         for row in _rows(INCIDENTS / f"{name}.jsonl"):
             *_, owner, repo, _, number = str(row["url"]).split("/")
             words = {**row, "id": f"{owner}/{repo}#{number}"}
-            yield name, words, f"{owner}/{repo}", "wording", [], (f"symptom={row['text']}",)
-    for place, row in enumerate(_rows(INCIDENTS / "topics.jsonl")):
-        cause = str(row["also"] or ("none" if row["kind"] == "fine" else row["cause"]))
+            yield name, words, f"{owner}/{repo}", "wording", [str(row["text"])], ()
+    written = lzma.decompress((INCIDENTS / "written.jsonl.xz").read_bytes()).decode("utf-8")
+    for place, line in enumerate(written.splitlines()):
+        row = json.loads(line)
+        cause = row["also"] or ("none" if row["kind"] == "fine" else row["cause"])
         words = {"id": f"{row['cause']} {row['kind']} {place}", "accept": [cause]}
-        yield "topics", words, f"topic:{row['cause']}", "wording", [], (f"symptom={row['text']}",)
+        yield "written", words, f"written:{row['cause']} {row['kind']}", "written", [row["text"]], ()
     yield from _asked()
     if not SHARED.is_dir():
         return

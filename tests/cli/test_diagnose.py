@@ -75,6 +75,14 @@ def test_every_cause_can_be_explained(cause: str) -> None:
     assert out.startswith(cause) and "## Fix" in out
 
 
+@pytest.mark.parametrize("begin", ["- ", "-- ", "--- ", "-\n"])
+def test_a_pasted_message_may_begin_with_a_bullet(begin: str) -> None:
+    answer = run(
+        "diagnose", f"{begin}the GPU waits for the dataloader, decoding JPEGs takes 80% of the step", "--no-history"
+    )
+    assert answer.exit_code == 0 and "input-starved" in answer.output
+
+
 def test_a_misspelt_cause_gets_a_suggestion() -> None:
     with pytest.raises(BadRequest) as error:
         run("explain", "input-starvd")

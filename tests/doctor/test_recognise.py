@@ -19,7 +19,7 @@ from stallwise.doctor.gather import gather
 from stallwise.doctor.measures import measure_evidence
 from stallwise.doctor.recognise import Ranking, recognise
 from stallwise.doctor.recognise.model import model, probabilities, recalibrated, set_costs
-from stallwise.doctor.recognise.ranking import clue_key, in_domain, rule_odds
+from stallwise.doctor.recognise.ranking import clue_key, of_our_trade, rule_odds
 from stallwise.doctor.stating import state
 from stallwise.doctor.words import bag_of
 from stallwise.evidence.evidence import Evidence
@@ -47,17 +47,16 @@ def evidence_of(text: str, *facts: str) -> Evidence:
     return evidence
 
 
-def ranking_of(text: str, *facts: str, findings: tuple[Finding, ...] = (), aloud: bool = True) -> Ranking:
-    return recognise(evidence_of(text, *facts), (), findings, all_rules(), aloud=aloud)
+def ranking_of(text: str, *facts: str, findings: tuple[Finding, ...] = (), trouble: float = 0.97) -> Ranking:
+    return recognise(evidence_of(text, *facts), (), findings, all_rules(), trouble)
 
 
 def test_the_compiled_weights_fit_together() -> None:
     known = model()
     rows, columns = known.weights.shape
-    assert columns == len(known.causes) + 1 == len(known.scale) == len(known.bias)  # the last is calm
+    assert columns == len(known.causes) + 1 == len(known.scale) == len(known.bias)  # the last is trouble
     assert rows == len(known.words) == len(known.idf)
-    assert known.causes[-1] == SOMETHING_ELSE
-    assert set(known.causes[:-1]) == {r.cause for r in all_rules() if not r.preview} - {"none"}, "make recognise"
+    assert set(known.causes) == {r.cause for r in all_rules() if not r.preview} - {"none"}, "make recognise"
     assert np.isfinite(known.bias).all() and min(known.idf) > 0
 
 
@@ -73,26 +72,33 @@ def test_every_weight_of_a_clue_keeps_the_side_of_its_word() -> None:
 
 
 @pytest.mark.parametrize("text", TEXTS)
-@pytest.mark.parametrize("aloud", [True, False])
-def test_probabilities_add_up_and_the_set_holds_the_first(text: str, aloud: bool) -> None:
-    ranking = ranking_of(text, aloud=aloud)
+@pytest.mark.parametrize("trouble", [0.1, 0.97])
+def test_probabilities_add_up_and_the_set_holds_the_first(text: str, trouble: float) -> None:
+    ranking = ranking_of(text, trouble=trouble)
     assert math.isclose(math.fsum(h.probability for h in ranking.hypotheses), 1.0, abs_tol=1e-9)
     assert all(0.0 <= h.probability <= 1.0 for h in ranking.hypotheses)
     assert [h.probability for h in ranking.hypotheses] == sorted(
         (h.probability for h in ranking.hypotheses), reverse=True
     )
     assert sum(h.cause == SOMETHING_ELSE for h in ranking.hypotheses) == 1
-    assert ranking.in_set and ranking.hypotheses[0].cause in ranking.in_set
+    assert next(h.cause for h in ranking.hypotheses if h.cause != SOMETHING_ELSE) in ranking.in_set
 
 
 @settings(deadline=None, max_examples=60)
-@given(st.lists(st.floats(-20.0, 20.0), min_size=3, max_size=30), st.floats(-3.0, 3.0), st.floats(0.2, 2.0))
-def test_recalibration_keeps_shares_and_the_first(scores: list[float], offset: float, slope: float) -> None:
+@given(
+    st.lists(st.floats(-20.0, 20.0), min_size=3, max_size=30), st.floats(0.01, 0.99),
+    st.tuples(st.floats(-3.0, 3.0), st.floats(0.2, 2.0)),
+)  # fmt: skip
+def test_recalibration_keeps_the_first_and_what_trouble_leaves(
+    scores: list[float], trouble: float, curve: tuple[float, float]
+) -> None:
     before = np.array(probabilities(scores))
-    after = np.array(recalibrated(before, offset, slope))
-    assert math.isclose(float(after.sum()), 1.0, abs_tol=1e-9) and (after >= 0.0).all()
-    first = int(before[:-1].argmax())
-    assert after[first] >= after[:-1].max() - 1e-12
+    after = np.array(recalibrated(before.tolist(), trouble, curve))
+    first = int(before.argmax())
+    assert (after >= 0.0).all() and after.sum() <= max(trouble, after[first]) + 1e-9
+    assert after[first] >= after.max() - 1e-12
+    doubted = recalibrated(before.tolist(), trouble / 2.0, curve)
+    assert doubted[first] <= after[first] + 1e-12
     assert (np.diff(set_costs(np.sort(after)[::-1])) >= -1e-12).all()
 
 
@@ -147,12 +153,12 @@ def test_nothing_said_recognises_nobody() -> None:
 
 @pytest.mark.parametrize("text", [LICENCE, "hello my good old friend", "dear all, the weather is fine"])
 def test_other_texts_are_out_of_the_domain(text: str) -> None:
-    assert not in_domain(evidence_of(text))
+    assert not of_our_trade(evidence_of(text))
 
 
 @pytest.mark.parametrize("text", [*TEXTS, "oom", "it hangs"])
 def test_complaints_are_in_the_domain(text: str) -> None:
-    assert in_domain(evidence_of(text))
+    assert of_our_trade(evidence_of(text))
 
 
 def test_labels_of_a_log_are_no_words(tmp_path: Path) -> None:

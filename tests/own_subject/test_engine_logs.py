@@ -101,7 +101,7 @@ def test_an_engine_nobody_uses_is_idle_and_its_warnings_name_no_cause(tmp_path: 
     answer = asked(tmp_path, "vllm.log", start + vllm_lines([(0.0, 0.0, 0, 0, 0.0)] * 30))
     said = words(answer)
     assert answer.state is State.UNCLEAR and "idle (0 running, 0 waiting" in said
-    assert max(h.probability for h in answer.hypotheses if h.cause != "something-else") < 0.1
+    assert max(h.probability for h in answer.hypotheses if h.cause != "something-else") < 0.2
 
 
 @pytest.mark.parametrize(

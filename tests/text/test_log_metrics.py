@@ -10,8 +10,9 @@ from stallwise.evidence.number_columns import FEW_LINES
 from stallwise.evidence.skeletons import skeletons_of
 from stallwise.readers.shapes.clock import clock_of
 from stallwise.readers.shapes.logged import steps_at
-from stallwise.readers.text.log_metrics import Kept, Key, Place, read_log_metrics, reduced
+from stallwise.readers.text.log_metrics import Place, read_log_metrics
 from stallwise.readers.text.metric_catalogue import LogMetric, MetricCatalogue, catalogue_in, metric_catalogues
+from stallwise.readers.text.metric_reading import Kept, Key, reduced
 
 ALL = [(catalogue, metric) for catalogue in metric_catalogues() for metric in catalogue.metrics]
 NO_DIGITS = str.maketrans("", "", "0123456789")

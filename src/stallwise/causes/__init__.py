@@ -18,9 +18,8 @@ from types import ModuleType
 from typing import Any
 
 from stallwise.doctor.findings.clue import Clue
-from stallwise.doctor.findings.owned import Owned
-from stallwise.doctor.findings.rival import Rival
-from stallwise.doctor.findings.rule import Rule
+from stallwise.doctor.findings.finding import Rival
+from stallwise.doctor.findings.rule import Owned, Rule
 from stallwise.doctor.findings.symptom import Symptom
 from stallwise.evidence.catalog import quantities
 from stallwise.evidence.compiled import Rows, load

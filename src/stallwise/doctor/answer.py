@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from stallwise.doctor.advice import advised
 from stallwise.doctor.asking import captures_of, completing, separating
-from stallwise.doctor.fell_short import fell_short
 from stallwise.doctor.findings.diagnosis import SOMETHING_ELSE, Hypothesis, NextStep, State
 from stallwise.doctor.findings.finding import EVEN_ODDS, Finding, Reason
 from stallwise.doctor.findings.program_end import ending_of, own_error, says_all
 from stallwise.doctor.findings.proof import PROGRAM_END
 from stallwise.doctor.findings.rule import Rule
 from stallwise.doctor.prove import Proved
-from stallwise.doctor.recognise import Ranking, reads_healthy, recognise
+from stallwise.doctor.recognise import Ranking, recognise, trouble_in
 from stallwise.doctor.stating import INPUT
 from stallwise.doctor.symptoms import Complaint
 from stallwise.doctor.table import HEALTHY, cleared, led_by, table_of, unasked
 from stallwise.doctor.verdict import LOUD, Judgement, judge
-from stallwise.evidence.catalog import stated
+from stallwise.evidence.bag import MANNER
+from stallwise.evidence.catalog import change, expected, quantities, stated
 from stallwise.evidence.event import Role
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import STATED
 
+ASKED = 0.97  # whoever answers "what is wrong?" has some trouble, as good as always
+FAR = 1.25  # times: two runs of one job differ by a few percent, and a quarter is nobody's noise
 WORTH_A_LOOK = 0.1  # causes below this are listed, not argued
 
 
@@ -46,19 +48,21 @@ def answer(
     proved: Proved,
     complaints: Sequence[Complaint],
     contradictions: Sequence[Reason],
-    curve: tuple[float, ...] | None = None,
+    curve: tuple[float, float] | None = None,
 ) -> Answer:
     """Proof first, recognition second, question third; `curve`: how sure recognition may be of what it was told on request."""
-    aloud, symptoms = complained(evidence, complaints), [c.symptom for c in complaints]
-    complains = _shown(complaints) or curve is not None or fell_short(evidence)
-    healthy = bool(evidence.stems) and not complains and reads_healthy(evidence, symptoms)
-    proved = proved.doubted() if healthy else proved
+    symptoms, shown = [c.symptom for c in complaints], in_numbers(evidence, complaints)
+    asked = curve is not None or _stated_as_such(complaints) or (shown and not evidence.stems)
+    trouble = ASKED if asked else trouble_in(evidence, symptoms, in_numbers=shown)
+    aloud = complained(evidence, complaints) and trouble >= EVEN_ODDS
+    sentences = any(word.startswith(MANNER) for word in evidence.stems)  # keys and titles neither complain nor deny
+    proved = proved.doubted() if sentences and not shown and trouble < EVEN_ODDS else proved
     ranking = None
     verdict = _judged(evidence, proved.findings, proved, complaints, contradictions)
     answers = proved.answers or (not evidence.stems and any(f.is_verdict for f in proved.findings))
     if verdict.state is not State.HEALTHY and not answers and _worded(evidence, proved, complaints):
-        ranking = recognise(evidence, symptoms, proved.findings, rules, aloud=aloud, healthy=healthy, curve=curve)
-        ranking = ranking if aloud and not healthy else unasked(ranking)
+        ranking = recognise(evidence, symptoms, proved.findings, rules, trouble, curve=curve)
+        ranking = ranking if aloud else unasked(ranking)
         if contradictions:  # words make no verdict of what contradicts itself
             ranking = unasked(ranking, besides={h.cause for h in ranking.hypotheses if not h.by_words_alone})
     findings = proved.findings
@@ -157,9 +161,14 @@ def complained(evidence: Evidence, complaints: Sequence[Complaint]) -> bool:
     )
 
 
-def _shown(complaints: Sequence[Complaint]) -> bool:
-    """Whether an artifact shows a trouble, or somebody was asked for one: what a page's words name may be denied or over."""
-    return any(not s.stated or s.file == STATED.file for c in complaints for s in c.reason.sources)
+def in_numbers(evidence: Evidence, complaints: Sequence[Complaint]) -> bool:
+    """Whether an artifact or numbers show a trouble: what words name may be denied or over."""
+    return any(c.in_numbers for c in complaints) or fell_short(evidence)
+
+
+def _stated_as_such(complaints: Sequence[Complaint]) -> bool:
+    """Whether somebody was asked what is wrong: --fact symptom=..., an answer to a question."""
+    return any(s.file == STATED.file for c in complaints for s in c.reason.sources)
 
 
 def _complained_of(proved: Proved, complaints: Sequence[Complaint]) -> bool:
@@ -204,3 +213,23 @@ def _recognised(
 
 def _others(hypotheses: Sequence[Hypothesis]) -> list[str]:
     return [h.cause for h in hypotheses if h.cause != SOMETHING_ELSE]
+
+
+def fell_short(evidence: Evidence) -> bool:
+    """Words that rule troubles out ("no stragglers, loss fine") read healthy; a number that fell does not."""
+    return any(times >= FAR for times in _times(evidence))
+
+
+def _times(evidence: Evidence) -> Iterator[float]:
+    """How many times worse each number is than what it is held against."""
+    yield from (f.number for f in evidence.all(change.WORSE_RATIO))
+    for name, facts in list(evidence.facts.items()):
+        quantity = quantities()[name]
+        hoped = evidence.get(quantities()[quantity.expected]) if quantity.expected in quantities() else None
+        now = next((f for f in facts if f.scope.run is None), None)
+        if hoped is not None and now is not None and hoped.number > 0 and now.number > 0:
+            yield now.number / hoped.number if quantity.better == "lower" else hoped.number / now.number
+    bubble, plain = evidence.value(expected.BUBBLE_OF_STEP), evidence.value(expected.BUBBLE_1F1B)
+    yield bubble / plain if plain > 0 else 0.0
+    speedup = evidence.value(stated.CUSTOM_SPEEDUP)
+    yield 1 / speedup if speedup > 0 else 0.0

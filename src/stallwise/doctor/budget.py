@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from stallwise.evidence.catalog.serving import ENGINE_SAMPLES
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Note, Series, Source, Table
-from stallwise.readers.text.samples import KIND as GPU_SAMPLES
+from stallwise.evidence.gpu_load import SAMPLES as GPU_SAMPLES
 
 ROOM_POINTS = 16 << 20  # numbers of all courses together: 128 MiB each for values and places
 LEFT_POINTS = 1 << 11  # of a course for which there is no room: its level, trend and noise are still seen

@@ -17,11 +17,10 @@ import msgspec
 from stallwise.doctor.reading import Reading
 from stallwise.evidence.bag import Bag, Passage
 from stallwise.evidence.catalog import quantities
-from stallwise.evidence.event import Event, Role
+from stallwise.evidence.event import Event, Form, Role, Stamp
 from stallwise.evidence.fact import Fact, Note, Scope, Series, Source, Table
 from stallwise.evidence.ledger import Category, Ledger
 from stallwise.evidence.quantity import Quantity
-from stallwise.evidence.stamp import Form, Stamp
 from stallwise.evidence.timeline import Device, Kind, Lane, MemoryCounters
 from stallwise.evidence.unread import ErrorLine, Unread
 from stallwise.late import np

@@ -10,8 +10,6 @@ from stallwise.causes import all_rules, rivals_of
 from stallwise.doctor.answer import Answer, answer
 from stallwise.doctor.ask.bank import bank
 from stallwise.doctor.ask.choose import best_question
-from stallwise.doctor.code_line import with_code_line
-from stallwise.doctor.compared_numbers import with_numbers
 from stallwise.doctor.contradictions import contradictions
 from stallwise.doctor.find import Paths, listed
 from stallwise.doctor.findings.diagnosis import SOMETHING_ELSE, Diagnosis, State
@@ -19,6 +17,7 @@ from stallwise.doctor.findings.finding import VERDICT_FROM, Finding, Unknown
 from stallwise.doctor.findings.program_end import ending_of, own_error
 from stallwise.doctor.findings.question import Question
 from stallwise.doctor.findings.rule import Rule
+from stallwise.doctor.findings.scene import TIMELINE, Scene
 from stallwise.doctor.findings.trial import trials_in
 from stallwise.doctor.fitting import fitting
 from stallwise.doctor.gather import DEFAULT_LIMITS, gather
@@ -31,13 +30,14 @@ from stallwise.doctor.self_check import self_checked
 from stallwise.doctor.stating import state
 from stallwise.doctor.subject import subject_of
 from stallwise.doctor.symptoms import complaints
-from stallwise.doctor.timeline_views import scenes_of
 from stallwise.doctor.tree import narrate
 from stallwise.evidence import gc_pause
+from stallwise.evidence.catalog import stated
 from stallwise.evidence.error_boundary import tried
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Note, Source
 from stallwise.evidence.limits import EXAMINATION_S, STEP_S, Limits, OutOfTime, at_most_of_work, out_of_time
+from stallwise.evidence.user_lines import KIND as USER_LINES
 from stallwise.late import unwarned
 
 STEPS_OF_LOGS = "log.steps"
@@ -111,21 +111,23 @@ class Consultation:
         self.diagnosis = found if self.asked < MOST_ASKED else replace(found, questions=())
 
 
-def examine(evidence: Evidence, put: Collection[str] = (), curve: tuple[float, ...] | None = None) -> Diagnosis:
+def examine(evidence: Evidence, put: Collection[str] = (), curve: tuple[float, float] | None = None) -> Diagnosis:
     """Measures, proves, recognises, answers; `put`: what was asked before, `curve`: how sure answers to it may make us."""
     rules = all_rules()
     verdicts, passed = _verdicts(evidence, rules)
     proved = prove(evidence, rules, verdicts)
-    stated = tuple(complaints(evidence))
+    complained = tuple(complaints(evidence))
     cannot_be = contradictions(evidence)
-    found = answer(evidence, rules, proved, stated, cannot_be, curve)
+    found = answer(evidence, rules, proved, complained, cannot_be, curve)
     measured = proved.ledger is not None and not proved.ledger.source.stated  # every second has its account
-    argued = found.findings if measured else _with_rivals(with_numbers(found.findings, evidence), evidence)
+    argued = found.findings if measured else _with_rivals(_with_numbers(found.findings, evidence), evidence)
     owner = {rule.cause: rule.owner for rule in rules}
-    findings = tuple(
-        with_code_line(replace(f, owner=owner.get(f.cause, "")), evidence) for f in (*argued, *proved.of_kernels)
-    )
-    asks = relevant_first(of_its_kind(not_just_done(found.next, evidence), evidence), (c.symptom for c in stated))
+    findings = tuple(replace(f, owner=owner.get(f.cause, "")) for f in (*argued, *proved.of_kernels))
+    if evidence.table(USER_LINES):
+        from stallwise.doctor.code_line import with_code_line
+
+        findings = tuple(with_code_line(f, evidence) for f in findings)
+    asks = relevant_first(of_its_kind(not_just_done(found.next, evidence), evidence), (c.symptom for c in complained))
     answered = fitting(
         Diagnosis(
             subject=subject_of(evidence),
@@ -140,19 +142,28 @@ def examine(evidence: Evidence, put: Collection[str] = (), curve: tuple[float, .
             next=asks,
             contradictions=cannot_be,
             notes=tuple(evidence.notes),
-            tree=narrate(evidence, stated, proved.ledger),
+            tree=narrate(evidence, complained, proved.ledger),
             proofs=found.verdict.proofs,
             limit=found.verdict.limit,
             unexplained=found.verdict.unexplained,
             not_understood=found.verdict.not_understood,
             why_unclear=found.verdict.why_unclear,
             trials=trials_in(evidence),
-            scenes=scenes_of(evidence, findings),
-            questions=_questions(evidence, found, put, complained=bool(stated)),
+            scenes=_scenes(evidence, findings),
+            questions=_questions(evidence, found, put, complained=bool(complained)),
             passed=tuple(sorted(set(passed) - {f.cause for f in findings})),
         )
     )
     return self_checked(_in_order(answered))
+
+
+def _scenes(evidence: Evidence, findings: tuple[Finding, ...]) -> tuple[Scene, ...]:
+    """What a report draws of a trace."""
+    if not evidence.table(TIMELINE):
+        return ()
+    from stallwise.doctor.timeline_views import scenes_of
+
+    return scenes_of(evidence, findings)
 
 
 def _in_order(found: Diagnosis) -> Diagnosis:
@@ -164,6 +175,15 @@ def _in_order(found: Diagnosis) -> Diagnosis:
     from stallwise.doctor.incident.lead import with_incident
 
     return with_incident(found)
+
+
+def _with_numbers(findings: tuple[Finding, ...], evidence: Evidence) -> tuple[Finding, ...]:
+    """The first finding with what each number was and is."""
+    if not any(facts for name, facts in evidence.facts.items() if name != stated.SYMPTOM.name):
+        return findings
+    from stallwise.doctor.compared_numbers import with_numbers
+
+    return with_numbers(findings, evidence)
 
 
 def _with_rivals(findings: tuple[Finding, ...], evidence: Evidence) -> tuple[Finding, ...]:

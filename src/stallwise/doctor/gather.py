@@ -11,10 +11,8 @@ from stallwise.doctor.find import find
 from stallwise.doctor.given import ends_like_a_file
 from stallwise.doctor.joined_pages import join_pages
 from stallwise.doctor.reading import IN_WORDS, Engine, Reading, ReadingPlan, read_artifact
-from stallwise.doctor.recognise.ranking import in_domain, reads_healthy
+from stallwise.doctor.recognise.ranking import of_our_trade
 from stallwise.doctor.runs import separate_runs
-from stallwise.doctor.understanding import is_record, is_written
-from stallwise.doctor.words import words_in
 from stallwise.errors import BadRequest, StallwiseError, UnreadableInput
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.bag import Bag
@@ -25,8 +23,6 @@ from stallwise.evidence.fact import Fact, Note, Source
 from stallwise.evidence.limits import Limits, within
 from stallwise.evidence.textual import is_textual
 from stallwise.progress import shown
-from stallwise.readers.text.human_text import asks, is_content, is_settled
-from stallwise.readers.text.phrases import symptom_in
 
 __all__ = ["artifacts_of", "gather", "read_artifact"]
 
@@ -36,7 +32,6 @@ READ_AS_WORDS = "there is no file of this name: it was read as words"
 NO_READER = "no reader knows this file"
 BUNDLE, LOG = "bundle.json", "log.txt"  # of a recorded job: how it ended, and what it printed
 SMALL_BYTES = 50_000  # of a file that takes as long to be asked about as to be read
-LONGEST_REMARK = 2_000  # bytes: a longer text reports, and what it reports is to be understood
 NAMED = 3  # files named in a message before the rest is counted
 AGAIN = "capture one: stallwise record -- python train.py   (formats: stallwise formats)"
 
@@ -101,13 +96,6 @@ def gather(
             evidence.formats += [f for f in reading.formats if f not in evidence.formats]
             evidence.add(reading.items)
     if evidence.inputs:
-        unhurt = {r.name for r in readings if r.problem is None}
-        small = [a for a in artifacts if not a.typed and a.name in unhurt and a.size_bytes <= LONGEST_REMARK]
-        texts = [a for a in small if is_textual(a.head)]
-        evidence.records |= {a.name for a in texts if is_record(a)}
-        evidence.remarks |= {
-            a.name for a in texts if len(artifacts) > 1 and a.name not in evidence.records and _is_remark(a)
-        }
         _add_complaints(evidence, typed)
         return evidence
     evidence.stems |= others
@@ -117,23 +105,10 @@ def gather(
     return evidence
 
 
-def _is_remark(artifact: Artifact) -> bool:
-    """A note beside artifacts that neither asks nor names a trouble: of 2,112 recorded complaints 11 read so."""
-    text = artifact.text()
-    words = Evidence(stems=set(words_in(text)))
-    return (
-        is_written(artifact)
-        and not asks(text)
-        and not symptom_in(text)
-        and (not in_domain(words) or reads_healthy(words, ()))
-    )
-
-
 def _add_complaints(evidence: Evidence, typed: dict[str, str]) -> None:
-    """Who types words of our trade in the place of a path complains, as with `--fact symptom=`, unless they say that all is well."""
-    complaining = [(label, w) for label, w in sorted(typed.items()) if not is_content(w) and not is_settled(w)]
-    if complaining and not evidence.all(stated.SYMPTOM) and in_domain(evidence):
-        evidence.add(Fact(stated.SYMPTOM, words, Source(label, stated=True)) for label, words in complaining)
+    """Who types words of our trade in the place of a path complains, as with `--fact symptom=`."""
+    if typed and not evidence.all(stated.SYMPTOM) and of_our_trade(evidence):
+        evidence.add(Fact(stated.SYMPTOM, words, Source(label, stated=True)) for label, words in sorted(typed.items()))
 
 
 def _sizes(artifacts: list[Artifact]) -> list[float]:
@@ -159,7 +134,7 @@ def _are_texts(evidence: Evidence, readings: list[Reading], artifacts: list[Arti
     textual = {a.name for a in artifacts if a.name in read and is_textual(a.head)}
     texts = [r for name, r in read.items() if name in textual]
     evidence.add(item for r in texts for item in r.items)
-    if not in_domain(evidence):
+    if not of_our_trade(evidence):
         evidence.stems.clear()  # its words are nobody's evidence
     evidence.inputs += [r.name for r in texts]
     evidence.formats += [IN_WORDS] if texts else []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from stallwise.errors import UnreadableInput
 from stallwise.evidence.artifact import Artifact
-from stallwise.readers import serving_metrics
 
 MOST_FILES = 64  # beyond it a folder is no handful of pages that were saved by hand
 MOST_BYTES = 4 << 20
@@ -12,7 +11,11 @@ MOST_BYTES = 4 << 20
 
 def join_pages(artifacts: list[Artifact]) -> list[Artifact]:
     """The same list; pages of one process, whose counters only grew from each to the next, as one artifact in that order."""
-    pages = [a for a in artifacts if _may_be_page(a)] if len(artifacts) <= MOST_FILES else []
+    if not 1 < len(artifacts) <= MOST_FILES:
+        return artifacts
+    from stallwise.readers import serving_metrics  # a lone input needs none of it
+
+    pages = [a for a in artifacts if _may_be_page(a) and serving_metrics.recognises(a.name, a.head)]
     order = serving_metrics.in_order([a.text() for a in pages]) if len(pages) > 1 else []
     if not order:
         return artifacts
@@ -30,4 +33,4 @@ def _may_be_page(artifact: Artifact) -> bool:
         head = artifact.head
     except UnreadableInput:
         return False  # whoever reads it says so
-    return head.lstrip()[:1] not in (b"{", b"[") and serving_metrics.recognises(artifact.name, head)
+    return head.lstrip()[:1] not in (b"{", b"[")

@@ -13,7 +13,6 @@ from stallwise.evidence.line import Line
 from stallwise.evidence.unread import ErrorLine, Unread
 from stallwise.readers.shapes.lines import Peeler, line_of, node_of_file, rank_of_file
 from stallwise.readers.shapes.stamps import Stamps
-from stallwise.readers.shapes.step_lines import step_lines
 from stallwise.readers.shapes.unwrap import is_text
 from stallwise.readers.text.match import facts_fed, matcher
 
@@ -36,8 +35,11 @@ def messages_in(artifact: Artifact, *, written: bool = False) -> Iterator[Item]:
     )
     stamps = Stamps(lines)
     yield from (replace(e, stamp=stamps.around(int(e.source.where.removeprefix("line ")) - 1)) for e in found.events)
-    if not written and (steps := step_lines(artifact, stamps)) is not None:
-        yield steps
+    if not written:
+        from stallwise.readers.shapes.step_lines import step_lines
+
+        steps = step_lines(artifact, stamps)
+        yield from () if steps is None else (steps,)
     for quantity, value, event in facts_fed(found.events):
         yield Fact(
             quantities()[quantity], value, event.source, event.scope, note="ends the log" if event.ends_log else ""

@@ -11,10 +11,8 @@ from stallwise.evidence.quantity import Quantity
 from stallwise.late import np
 
 
-def with_names_of_the_user(ledger: Ledger | None, evidence: Evidence) -> Ledger | None:
+def with_names_of_the_user(ledger: Ledger, evidence: Evidence) -> Ledger:
     """The same ledger with mean seconds a step by span and the usual value of every gauge."""
-    if ledger is None:
-        return None
     spans, gauges = _means(evidence, stages.USER_SPAN), _means(evidence, stages.USER_GAUGE)
     return replace(ledger, spans=spans, gauges=gauges) if spans or gauges else ledger
 

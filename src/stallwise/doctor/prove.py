@@ -9,12 +9,11 @@ from stallwise.doctor.findings.finding import Finding, Unknown
 from stallwise.doctor.findings.rule import Rule
 from stallwise.doctor.findings.trial import TABLE as TRIED
 from stallwise.doctor.kernels import kernels_answer, rank_kernels
-from stallwise.doctor.named_by_user import with_names_of_the_user
 from stallwise.doctor.rank import rank
 from stallwise.doctor.recognise.model import model
 from stallwise.doctor.self_check import without_excluded
 from stallwise.doctor.thresholds import past_threshold
-from stallwise.doctor.timed_stages import stage_owners
+from stallwise.evidence.catalog import change
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import STATED
 from stallwise.evidence.ledger import Ledger
@@ -68,9 +67,16 @@ def trusted(finding: Finding) -> bool:
 
 def prove(evidence: Evidence, rules: tuple[Rule, ...], verdicts: Sequence[Finding | Unknown]) -> Proved:
     """Puts what every prover said in order."""
-    ledger = with_names_of_the_user(run_ledger(evidence), evidence)
+    ledger = run_ledger(evidence)
+    if ledger is not None:
+        from stallwise.doctor.named_by_user import with_names_of_the_user
+
+        ledger = with_names_of_the_user(ledger, evidence)
     found = [v for v in verdicts if isinstance(v, Finding)]
-    found += stage_owners(evidence, rules, found, ledger)
+    if ledger is not None or _parts_are_timed(evidence, rules):
+        from stallwise.doctor.timed_stages import stage_owners
+
+        found += stage_owners(evidence, rules, found, ledger)
     found = without_excluded(found, rules, evidence)
     if evidence.table(TRIED):
         from stallwise.doctor.measured import join
@@ -88,3 +94,9 @@ def prove(evidence: Evidence, rules: tuple[Rule, ...], verdicts: Sequence[Findin
         seen = tuple(sorted(seen, key=lambda f: not trusted(f)))
     unknown = tuple(v for v in verdicts if isinstance(v, Unknown))
     return Proved(ledger, seen, of_kernels, bool(kernels), unknown)
+
+
+def _parts_are_timed(evidence: Evidence, rules: tuple[Rule, ...]) -> bool:
+    """Whether anybody tells what a stage takes that some cause owns."""
+    owned = {q for rule in rules if rule.owns is not None for q in (*rule.owns.parts, *rule.owns.shares)}
+    return any(evidence.all(q) for q in (*owned, change.PART_SHARE))

@@ -32,6 +32,7 @@ from stallwise.evidence.event import Event, Role
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Fact, Note, Series, Source, Table
 from stallwise.evidence.file_cache import forget
+from stallwise.evidence.gpu_load import SAMPLES as GPU_SAMPLES
 from stallwise.evidence.limits import Limits, OutOfTime, at_most, within
 from stallwise.evidence.own_lines import own_lines
 from stallwise.evidence.reading import Printed, Rows
@@ -44,7 +45,6 @@ from stallwise.readers.records.plain_rows import SAMPLE_ROWS, plainly, redrawn
 from stallwise.readers.shapes.pasted import parts_of
 from stallwise.readers.shapes.unwrap import plain
 from stallwise.readers.text.layouts import layouts_in
-from stallwise.readers.text.samples import KIND as GPU_SAMPLES
 
 STATED_FORMAT = "stated facts"
 IN_WORDS = "words and numbers"

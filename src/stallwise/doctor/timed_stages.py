@@ -12,8 +12,7 @@ from dataclasses import replace
 from stallwise.doctor.advice import advised
 from stallwise.doctor.findings.diagnosis import Hypothesis
 from stallwise.doctor.findings.finding import Finding, Gain, Reason
-from stallwise.doctor.findings.owned import Owned
-from stallwise.doctor.findings.rule import Rule
+from stallwise.doctor.findings.rule import Owned, Rule
 from stallwise.doctor.findings.step_facts import ms, percent
 from stallwise.doctor.recognise.ranking import refuted
 from stallwise.doctor.verdict import UNEXPLAINED_SHARE

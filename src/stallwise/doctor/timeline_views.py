@@ -10,13 +10,12 @@ import re
 from collections.abc import Sequence
 
 from stallwise.doctor.findings.finding import Finding
-from stallwise.doctor.findings.scene import Scene
+from stallwise.doctor.findings.scene import TIMELINE, Scene
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Table
 from stallwise.evidence.ledger import Category
 from stallwise.late import np
 
-KIND = "timeline"
 MOST_SCENES = 4  # what one page holds
 MOST_BOXES = 60  # of a finding: nobody looks at more
 SHORTEST_NAME = 8  # letters: shorter names occur in sentences by chance
@@ -27,7 +26,7 @@ MAIN_VERSION = (-1, 0)  # boxes of every telling, and of the first
 
 def scenes_of(evidence: Evidence, findings: Sequence[Finding]) -> tuple[Scene, ...]:
     """The first is where the first finding shows best; then the slowest and the fastest rank, and steps that stand out."""
-    scenes = [Scene(t, {i: p for i, f in enumerate(findings) if (p := _proof(t, f))}) for t in evidence.table(KIND)]
+    scenes = [Scene(t, {i: p for i, f in enumerate(findings) if (p := _proof(t, f))}) for t in evidence.table(TIMELINE)]
     if not scenes:
         return ()
     first = max(scenes, key=lambda s: (_is_of(s, findings), _shows(s), s.table.meta["which"] == "usual"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from stallwise.evidence.bag import DENIED, MANNER, Bag, Passage, joining_words, stems_of
+from stallwise.evidence.bag import DENIED, MANNER, Bag, Passage, joining_words, stems_of, trigrams_of
 from stallwise.evidence.fact import Source
 from stallwise.readers.text.assertion import Span, affirmed, denied, negated, spans_of, statuses
 from stallwise.readers.text.troubles import undenied
@@ -16,14 +16,15 @@ LONGEST_PAGE = 1 << 16  # characters: a longer text is a program's log, which de
 
 
 def words_in(text: str, *, prose: bool = True) -> frozenset[str]:
-    """Stems and pairs of neighbours that the text affirms, and single stems that it denies."""
+    """Stems, pairs of neighbours and trigrams that the text affirms, single stems that it denies, and how it says things."""
     text = undenied(text)
     if not prose or len(text) > LONGEST_PAGE:
         return stems_of(text)
     spans = spans_of(text)
     against = {f"{DENIED}{stem}" for stem in stems_of(denied(text, spans)) if " " not in stem}
-    about = stems_of(affirmed(text, spans)) | against
-    return about | _manner(text, spans) if about else about
+    held = affirmed(text, spans)
+    about = stems_of(held) | against
+    return about | trigrams_of(held) | _manner(text, spans) if about else about
 
 
 def _manner(text: str, spans: list[Span]) -> set[str]:

@@ -11,6 +11,7 @@ from stallwise.evidence.fact import Source
 
 DENIED = "not:"  # before a stem that the text denies
 MANNER = "how:"  # before a joining word, a status or a negated stem: how the text says things, not what it is about
+TRIGRAM = "~"  # before three characters of a word: what words share that no stem joins ("throttling", "thermothrottle", a typo)
 LONGEST_TEXT = 1 << 21  # letters: the beginning and the end of a longer log hold its words
 _HUMP = re.compile(r"(?<=[a-z])(?=[A-Z])")
 # Words, and the short names of this trade that carry a digit (fp16, h2d, x16, e4m3, a100) or have two letters (kv, tp).
@@ -55,6 +56,12 @@ def stems_of(text: str) -> frozenset[str]:
     known = {word: stem(word) for word in set(words)}
     stems = list(filter(None, map(known.__getitem__, words)))
     return frozenset(stems).union(map(" ".join, pairwise(stems)))
+
+
+def trigrams_of(text: str) -> frozenset[str]:
+    """Every three neighbouring characters of its words, each once; a blank stands for the ends of a word."""
+    words = (f" {word} " for word in set(text[:LONGEST_TEXT].lower().split()))
+    return frozenset(f"{TRIGRAM}{word[i : i + 3]}" for word in words for i in range(len(word) - 2))
 
 
 def joining_words(text: str) -> frozenset[str]:

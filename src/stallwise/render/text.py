@@ -25,7 +25,6 @@ from stallwise.render.blocks import (
     plain,
 )
 from stallwise.render.documents import document_of
-from stallwise.render.plot import sparkline
 from stallwise.render.visible import visible
 from stallwise.terminal import terminal_columns
 
@@ -154,6 +153,8 @@ class _Page:
         return self._labelled(block.label, lines, block.title)
 
     def _series(self, block: Series) -> list[str]:
+        from stallwise.render.plot import sparkline  # few answers hold a time series
+
         drawn = sparkline(block.values, most=block.most)
         ends = f"{block.low} to {block.high}" if block.low else f"up to {block.high}" if block.high else ""
         return self.rows(block.label, [f"{block.name}  {drawn}  {ends}"], block.title)

@@ -49,11 +49,11 @@ CLUES = (
 def fusion_not_worth_it(evidence: Evidence) -> Finding | None:
     """Judges a sweep against the library path, or what was stated of one."""
     best, library = evidence.value(a.BEST), evidence.value(a.LIBRARY)
-    if best != best or library != library or min(best, library) <= 0:
+    timed, axes = evidence.value(a.TIMED, 0.0), evidence.value(a.AXES_VARIED, 0.0)
+    if best != best or library != library or min(best, library) <= 0 or not timed:
         return _stated(evidence)
     if best < LOSES * library:
         return None
-    timed, axes = evidence.value(a.TIMED, 0.0), evidence.value(a.AXES_VARIED, 0.0)
     wide = timed >= WIDE and axes >= 3
     limit = evidence.get(a.FUSION_LIMIT)
     small = limit is not None and limit.number < 0.2 * library

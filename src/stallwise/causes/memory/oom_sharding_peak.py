@@ -21,7 +21,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from stallwise.causes.memory._scores_by_layout import scores_by_layout
 from stallwise.doctor.findings.clue import Clue, yes
 from stallwise.doctor.findings.failure import Failure
 from stallwise.doctor.findings.finding import Finding, Fix, Reason
@@ -185,6 +184,8 @@ def advise(evidence: Evidence) -> Finding:
         )
     )  # fmt: skip
     because = [Reason(text) for text in (states, gathered, layer, scores) if text]
+    from stallwise.causes.memory._scores_by_layout import scores_by_layout
+
     because += [*scores_by_layout(evidence), *_summed(evidence), *_breaking(evidence)]
     if tp and tp_then and dp and dp_then and tp.number * dp.number == tp_then.number * dp_then.number:
         because.insert(0, Reason(

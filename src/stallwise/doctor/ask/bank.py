@@ -37,7 +37,7 @@ class Bank:
     fixed: tuple[Fixed, ...]
     seen: Mapping[str, Choice]  # by cause
     # Offset and slope of the first answer's log odds after a choice was picked: ready-made sentences sound surer than they are.
-    curve: tuple[float, ...]
+    curve: tuple[float, float]
     shares: Mapping[str, Sequence[float]]  # key of a choice -> how often it is the answer, by cause
 
 

@@ -5,15 +5,32 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from stallwise.doctor.findings.rival import Rival
 from stallwise.evidence.capture import Capture
+from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import WHOLE, Fact, Scope, Source
 from stallwise.evidence.ledger import Category
+from stallwise.evidence.quantity import Quantity
 from stallwise.evidence.user_lines import CodeLine
 
 PERHAPS = "Perhaps: "  # opens the headline of what is less likely than all else together
 EVEN_ODDS = 0.5  # a prover this sure has found its cause
 VERDICT_FROM = 0.7  # of probability: from here on a cause that is only recognised is a verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Rival:
+    """Another cause of the same symptom, in the order in which an engineer rules them out: the common one first."""
+
+    cause: str
+    less_likely: str  # what speaks for looking at it later
+    check: str  # the artifact or command that decides
+    ruled_out: Quantity | None = None  # a flag that excludes it
+    by: bool = False  # the flag's value that does
+
+    def open(self, evidence: Evidence) -> bool:
+        """Whether nothing in the evidence excludes it."""
+        fact = evidence.get(self.ruled_out) if self.ruled_out is not None else None
+        return fact is None or isinstance(fact.value, str) or bool(fact.number) is not self.by
 
 
 @dataclass(frozen=True, slots=True)

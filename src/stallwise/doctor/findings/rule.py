@@ -16,16 +16,34 @@ from typing import Any
 
 from stallwise.doctor.findings.clue import Clue
 from stallwise.doctor.findings.finding import Finding, Unknown
-from stallwise.doctor.findings.owned import Owned
 from stallwise.doctor.findings.symptom import Often, Symptom
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Scope
 from stallwise.evidence.inputs import Inputs
+from stallwise.evidence.ledger import Category
 from stallwise.evidence.quantity import Quantity
 
 Verdict = Finding | Unknown | None
 Judge = Callable[[Evidence], Finding | list[Finding] | None]
 Advise = Callable[[Evidence], Finding]
+
+
+@dataclass(frozen=True, slots=True)
+class Owned:
+    """The part of a step that a cause owns: where its time shows, and how often it was the cause where much time showed there."""
+
+    category: Category
+    parts: tuple[Quantity, ...]  # seconds of a step, by whichever name they were timed
+    right: int  # cases (H200 runs with a measured fix, public incidents) with a tenth of the step there that were this cause
+    of: int  # all cases with as much there
+    shares: tuple[Quantity, ...] = ()  # the same as a part of the step
+    bursts: tuple[Quantity, ...] = ()  # of the shares: what falls into a few late steps, which another cause owns
+    whole_category: bool = True  # False: only the named parts are its own, not all that the account holds
+
+    @property
+    def confidence(self) -> float:
+        """The mean of what the counts leave open, before which nothing was known."""
+        return (self.right + 1) / (self.of + 2)
 
 
 @dataclass(frozen=True, slots=True)

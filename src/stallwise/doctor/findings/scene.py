@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 from stallwise.evidence.fact import Table
 
+TIMELINE = "timeline"  # the kind of table that holds boxes of a step
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scene:

@@ -13,10 +13,9 @@ from stallwise.doctor.incident.hosts import hosts_of, hosts_of_job
 from stallwise.doctor.incident.order import Order, Seen, by_diagnosis, seen_in, strayed
 from stallwise.doctor.incident.progress import Progress, progress_of
 from stallwise.doctor.incident.rules import KindRule, rule_of
-from stallwise.evidence.event import Event, Role
+from stallwise.evidence.event import Event, Form, Role, Stamp
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Source
-from stallwise.evidence.stamp import Form, Stamp
 
 NO_CLOCK = "no line of these files has a time: nothing can be put in order"
 SEVERAL = 2

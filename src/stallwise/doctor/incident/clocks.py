@@ -14,8 +14,7 @@ from stallwise.doctor.findings.incident import Clock
 from stallwise.doctor.incident.hosts import host_of
 from stallwise.doctor.incident.progress import Progress
 from stallwise.doctor.incident.rules import PROCESS, kind_of, rule_of
-from stallwise.evidence.event import Event, Role
-from stallwise.evidence.stamp import Form, Stamp
+from stallwise.evidence.event import Event, Form, Role, Stamp
 from stallwise.late import np
 
 ZONE_S = 1800.0  # zones are whole halves of an hour, but for three that nobody trains in

@@ -24,9 +24,8 @@ from stallwise.doctor.incident.rules import (
     kind_of,
     rule_of,
 )
-from stallwise.evidence.event import Event, Role
+from stallwise.evidence.event import Event, Form, Role, Stamp
 from stallwise.evidence.fact import Source
-from stallwise.evidence.stamp import Form, Stamp
 
 SEVERAL = 2
 GAP_S = 3600.0  # between faults: an hour between them makes two stories

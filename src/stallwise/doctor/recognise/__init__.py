@@ -4,6 +4,6 @@
 together: probabilities that add up to one with "something else" among them, the 90% set, and the user's own lines as evidence.
 """
 
-from stallwise.doctor.recognise.ranking import Ranking, reads_healthy, recognise
+from stallwise.doctor.recognise.ranking import Ranking, recognise, trouble_in
 
-__all__ = ["Ranking", "reads_healthy", "recognise"]
+__all__ = ["Ranking", "recognise", "trouble_in"]

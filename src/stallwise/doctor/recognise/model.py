@@ -1,8 +1,11 @@
-"""The compiled classifier: rows of weights by feature, one column a cause (model.json, weights.npy, words.txt).
+"""The compiled classifier: a row of weights for each feature, a column for each cause and one for trouble.
 
-score(cause) = bias + (sum of idf x weight over the words) / norm + sum of clue weights + rule weight x the log odds of its rule.
-A softmax over the scores gives the odds of the causes among each other; a curve with three numbers, fitted out of fold, turns the
-first answer's share into how often such answers are right.
+It lies in model.json, weights.npy and words.txt.
+
+Features come in three blocks: stems with pairs, trigrams, manner. In each block a text is a vector of inverse document frequencies
+of length one. score(cause) = bias + vector x weights + clue weights + weight of provers x their log odds; a softmax over the scores
+gives the odds of the causes among each other, and a logistic curve, fitted out of fold, how often a first answer this sure is right.
+P(trouble), from the last column, says how likely a text complains at all; what it leaves belongs to "something else".
 """
 
 from __future__ import annotations
@@ -18,21 +21,25 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any, Protocol
 
-from stallwise.evidence.bag import DENIED, MANNER
+from stallwise.evidence.bag import DENIED, MANNER, TRIGRAM
 
-LEAST_LENGTH = (
-    12.0  # of the inverse document frequencies, below which a text is too short to judge: recorded ones begin at 17.7
-)
 AGAINST = 0.5  # of a word's weight: what a denial takes from the causes that the word speaks for
-STEP = 1 / 127  # of a column's scale: weights are stored as whole numbers of it
-
-
+# Of the squared length of a text's vector; of shares in steps of 0.1 the least out-of-fold log loss.
+BLOCKS = {"": 0.45, TRIGRAM: 0.45, MANNER: 0.1}
+# The least length of a block's vector among the recorded texts: the few words of a shorter text weigh no more than theirs.
+LEAST_LENGTH = {"": 12.0, TRIGRAM: 30.0, MANNER: 0.0}
+FARTHEST = 7.0  # log odds: beyond, one answer in a thousand, nothing can be counted
 LEVELS = (("certain", 0.9), ("strong", 0.8), ("weak", 0.0))  # what a prover's confidence means, and from where
 
 
 def level_of(confidence: float) -> str:
     """Certain, strong or weak: how often each is right is counted, not typed."""
     return next((level for level, least in LEVELS if confidence >= least), LEVELS[-1][0])  # NaN of a damaged file, too
+
+
+def block_of(word: str) -> str:
+    """The prefix that names a feature's block."""
+    return next((block for block in (TRIGRAM, MANNER) if word.startswith(block)), "")
 
 
 class Matrix(Protocol):
@@ -44,14 +51,12 @@ class Matrix(Protocol):
 
 
 class Stored:
-    """A matrix of int8 in a .npy file. Of thousands of rows a text needs some thirty: only their pages are read."""
+    """A matrix of int8 in a .npy file. Of thousands of rows a text needs some hundred: only their pages are read."""
 
     def __init__(self, path: Path) -> None:
         with path.open("rb") as file:
             data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        size = int.from_bytes(
-            data[8:10], "little"
-        )  # of the header, which follows six bytes of magic and two of version 1.0
+        size = int.from_bytes(data[8:10], "little")  # of the header, after six bytes of magic and two of version 1.0
         shape = data[10 : 10 + size].decode("latin1").partition("'shape': (")[2].partition(")")[0]
         self.shape = tuple(int(n) for n in shape.split(",") if n.strip())
         self._cells = memoryview(data)[10 + size :].cast("b")
@@ -65,20 +70,17 @@ class Stored:
 class Model:
     """Weights as stored; nothing is unpacked before it is asked for."""
 
-    causes: tuple[str, ...]  # columns; the last is "something else"
+    causes: tuple[str, ...]  # columns
     words: Mapping[str, int]  # feature -> row
-    weights: Matrix  # word x cause, and a last column: how much a word tells of a run in which nothing is wrong
+    weights: Matrix  # feature x cause, and a last column for trouble
     idf: Sequence[float]
     scale: Sequence[float]  # of each column
     bias: Sequence[float]  # of each column
     clues: Mapping[str, tuple[float, float]]  # "cause: says" -> weight where it holds, weight where it does not
-    rule: float  # weight of a rule's log odds
-    else_words: float  # "something else" grows with the logarithm of the number of words,
-    else_quiet: float  # and where nobody complains
-    healthy_from: float  # from this share on words alone make no verdict,
-    trouble_offset: float  # for the healthier such a text reads,
-    trouble_slope: float  # the fewer of them have any trouble
-    curve: tuple[float, ...]  # offset, slope and bend of the first answer's log odds: makes its probability a frequency
+    rule: float  # weight of a prover's log odds
+    trouble: tuple[float, float, float]  # offset, weight of the column, weight of a complaint in numbers
+    # Offset and slope of the first cause's log odds: make its probability, where there is trouble, a frequency.
+    curve: tuple[float, float]
     threshold: float  # of `set_costs`: what the 90% set is cut at
     answers: Mapping[str, tuple[float, float]]  # by word of a clue: P(holds | cause), P(holds | another)
     provers: Mapping[
@@ -86,62 +88,42 @@ class Model:
     ]  # how often the cause was right where its prover spoke without a trace, in all and by level
 
     def reliability(self, cause: str, confidence: float) -> float:
-        """Of the prover of this cause where it is so sure; one that no case has tried is taken at its word."""
+        """Of the prover of this cause where it is so sure; one that no case has tried is trusted."""
         return self.provers.get(f"{cause} {level_of(confidence)}", self.provers.get(cause, 1.0))
 
+    def knows(self, word: str) -> bool:
+        """Whether a feature has weights."""
+        return word.removeprefix(DENIED) in self.words
+
     def contributions(self, words: Iterable[str]) -> tuple[list[str], list[list[float]]]:
-        """Known words and what each adds to every cause; a denied word speaks against what it names."""
-        known = sorted(w for w in words if w.removeprefix(DENIED) in self.words and not w.startswith(MANNER))
-        scale = list(self.scale)[:-1]
-        return known, [
-            [cell * of * share for cell, of in zip(self._row(word), scale, strict=False)]
-            for word, share in zip(known, self._shares(known), strict=True)
+        """Known features and what each adds to every column; a denied word speaks against what it names."""
+        known = sorted(filter(self.knows, words))
+        rows = (
+            (self.weights[self.words[word.removeprefix(DENIED)]].tolist(), share) for word, share in self._vector(known)
+        )
+        return known, [[cell * of * share for cell, of in zip(row, self.scale, strict=True)] for row, share in rows]
+
+    def scores(self, words: Iterable[str]) -> tuple[list[float], float]:
+        """Of every cause by words alone, and of trouble."""
+        *causes, trouble = map(math.fsum, zip(self.bias, *self.contributions(words)[1], strict=True))
+        return causes, trouble
+
+    def trouble_in(self, score: float, *, in_numbers: bool) -> float:
+        """How likely somebody has trouble, by the score of a text and by whether numbers show a symptom."""
+        offset, slope, shown = self.trouble
+        return 1.0 / (1.0 + math.exp(-(offset + slope * score + shown * in_numbers)))
+
+    def _vector(self, known: Sequence[str]) -> list[tuple[str, float]]:
+        """Each feature with its inverse document frequency, each block of its own length; that of a denied word is negative."""
+        idf = [
+            (word, self.idf[self.words[word.removeprefix(DENIED)]] * (-AGAINST if word.startswith(DENIED) else 1.0))
+            for word in known
         ]
-
-    def scores(
-        self, words: Iterable[str], clues: Mapping[str, float], rules: Mapping[str, float], *, aloud: bool
-    ) -> list[float]:
-        """Of every cause, from words, summed clue weights and log odds of rules."""
-        known, parts = self.contributions(words)
-        found = [float(math.fsum(column)) for column in zip(list(self.bias)[:-1], *parts, strict=True)]
-        place = {cause: i for i, cause in enumerate(self.causes)}
-        for cause, weight in clues.items():
-            found[place[cause]] += weight
-        for cause, odds in rules.items():
-            if cause in place:
-                found[place[cause]] += self.rule * odds
-        found[-1] += self.else_words * math.log1p(len(known)) + (0.0 if aloud else self.else_quiet)
-        return found
-
-    def healthy(self, words: Iterable[str]) -> float:
-        """How much the words, those that say how the text speaks included, tell of a run in which nothing is wrong: about 0 to 1."""
-        known = [w for w in words if w.removeprefix(DENIED) in self.words]
-        of_healthy = (self._row(word)[-1] * share for word, share in zip(known, self._shares(known), strict=True))
-        return float(self.bias[-1]) + float(self.scale[-1]) * math.fsum(of_healthy)
-
-    def trouble(self, healthy: float) -> float:
-        """How often a text that reads so healthy has trouble all the same."""
-        return 1.0 / (1.0 + math.exp(-(self.trouble_offset + self.trouble_slope * healthy)))
-
-    def long_enough(self, words: Iterable[str]) -> bool:
-        """Whether so many words are known that their manner means something."""
-        return math.hypot(*self._idf([w for w in words if w.removeprefix(DENIED) in self.words])) >= LEAST_LENGTH
-
-    def _row(self, word: str) -> list[int]:
-        row: list[int] = self.weights[self.words[word.removeprefix(DENIED)]].tolist()
-        return row
-
-    def _shares(self, known: Sequence[str]) -> list[float]:
-        """The inverse document frequency of each word, of length one together; that of a denied word is negative."""
-        idf = self._idf(known)
-        norm = max(math.hypot(*idf), LEAST_LENGTH)
-        return [x / norm for x in idf]
-
-    def _idf(self, known: Sequence[str]) -> list[float]:
-        return [
-            float(self.idf[self.words[w.removeprefix(DENIED)]]) * (-AGAINST if w.startswith(DENIED) else 1.0)
-            for w in known
-        ]
+        length = {
+            block: max(math.hypot(*(x for w, x in idf if block_of(w) == block)), LEAST_LENGTH[block], 1e-9)
+            for block in BLOCKS
+        }
+        return [(word, math.sqrt(BLOCKS[block_of(word)]) * x / length[block_of(word)]) for word, x in idf]
 
 
 def probabilities(scores: Sequence[float]) -> list[float]:
@@ -152,19 +134,23 @@ def probabilities(scores: Sequence[float]) -> list[float]:
     return [x / total for x in odds]
 
 
-def recalibrated(chances: Sequence[float], offset: float, slope: float, bend: float = 0.0) -> list[float]:
-    """The first named cause as sure as the curve says; the others share what it leaves as before."""
-    first = max(range(len(chances) - 1), key=chances.__getitem__)
-    share = min(max(float(chances[first]), 1e-6), 1.0 - 1e-6)
-    odds = math.log(share / (1.0 - share))
-    if bend < 0.0:  # a parabola rises up to its top only
-        odds = min(odds, -slope / (2.0 * bend))
-    sure = 1.0 / (1.0 + math.exp(-(offset + slope * odds + bend * odds * odds)))
-    scaled = [float(chance) * ((1.0 - sure) / (1.0 - share)) for chance in chances]
-    found = [*(min(chance, sure) for chance in scaled[:-1]), scaled[-1]]  # no other cause overtakes the first
+def log_odds(share: float) -> float:
+    """Of a probability; as far as anything can be counted."""
+    return max(-FARTHEST, min(FARTHEST, math.log(max(share, 1e-9)) - math.log(max(1.0 - share, 1e-9))))
+
+
+def recalibrated(shares: Sequence[float], trouble: float, curve: Sequence[float]) -> list[float]:
+    """The first cause as sure as such first answers are right; the others share what trouble leaves beside it, as before.
+
+    `shares`: of the causes, if there is trouble; `trouble`: how likely there is.
+    """
+    first = max(range(len(shares)), key=shares.__getitem__)
+    offset, slope = curve
+    sure = trouble / (1.0 + math.exp(-(offset + slope * log_odds(shares[first]))))
+    rest = max(trouble - sure, 0.0) / max(1.0 - shares[first], 1e-9)
+    found = [min(x * rest, sure) for x in shares]  # no other cause overtakes the first
     found[first] = sure
-    total = math.fsum(found)
-    return [x / total for x in found]
+    return found
 
 
 def set_costs(ordered: Sequence[float]) -> list[float]:
@@ -191,12 +177,10 @@ def model() -> Model:
         scale=array("f", meta["scale"]),
         bias=array("f", meta["bias"]),
         clues={key: (pair[0], pair[1]) for key, pair in meta["clues"].items()},
-        **{name: meta[name] for name in SCALARS},
-        curve=tuple(meta["curve"]),
+        rule=meta["rule"],
+        trouble=(meta["trouble"][0], meta["trouble"][1], meta["trouble"][2]),
+        curve=(meta["curve"][0], meta["curve"][1]),
         threshold=meta["threshold"],
         provers=meta["provers"],
         answers={word: (pair[0], pair[1]) for word, pair in meta["answers"].items()},
     )
-
-
-SCALARS = ("rule", "else_words", "else_quiet", "healthy_from", "trouble_offset", "trouble_slope")

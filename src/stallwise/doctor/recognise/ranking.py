@@ -11,11 +11,12 @@ from stallwise.doctor.findings.finding import Finding, Reason
 from stallwise.doctor.findings.rule import Rule
 from stallwise.doctor.findings.symptom import Kind, Symptom
 from stallwise.doctor.recognise.features import clue_outcomes, words_of
-from stallwise.doctor.recognise.model import Model, model, probabilities, recalibrated, set_costs
+from stallwise.doctor.recognise.model import Model, block_of, model, probabilities, recalibrated, set_costs
 from stallwise.doctor.words import words_in
-from stallwise.evidence.bag import MANNER, Passage
+from stallwise.evidence.bag import DENIED, Passage
 from stallwise.evidence.catalog import stated
 from stallwise.evidence.evidence import Evidence
+from stallwise.readers.text.phrases import symptom_in
 
 KEPT = 0.01  # hypotheses below this are not worth a line
 ALWAYS_NAMED = 3  # however weak: an answer that names nobody helps nobody
@@ -45,15 +46,14 @@ def recognise(
     symptoms: Iterable[Symptom],
     findings: Iterable[Finding],
     rules: Sequence[Rule],
+    trouble: float,
     *,
-    aloud: bool,
-    healthy: bool = False,
-    curve: tuple[float, ...] | None = None,
+    curve: tuple[float, float] | None = None,
 ) -> Ranking:
     """How likely each cause is, by everything that affirmed words, facts and clues say.
 
-    `aloud`: somebody complains. `healthy`: the text reads like one in which nothing is wrong. `curve`: how often
-    first answers that sure are right, where it differs from the model's own.
+    `trouble`: how likely there is any; the rest is for "something else". `curve`: how often first answers that sure are right,
+    where it differs from the model's own.
     """
     seen = tuple(symptoms)
     known, words = model(), words_of(evidence, seen)
@@ -62,18 +62,15 @@ def recognise(
     odds = rule_odds(findings)
     if not words and not clues and not odds:
         return Ranking((Hypothesis(SOMETHING_ELSE, 1.0),), ())
-    scores = known.scores(words, clues, odds, aloud=aloud)
-    for place, cause in enumerate(known.causes):
-        if cause in cannot:
-            scores[place] = -math.inf
-    shares = recalibrated(probabilities(scores), *known.curve)
-    shares = recalibrated(shares, *curve) if curve is not None else shares
-    if healthy:
-        troubles = [share * known.trouble(known.healthy(words)) for share in shares[:-1]]
-        shares = [*troubles, 1.0 - math.fsum(troubles)]
+    scores = [
+        -math.inf if cause in cannot else score + clues.get(cause, 0.0) + known.rule * odds.get(cause, 0.0)
+        for cause, score in zip(known.causes, known.scores(words)[0], strict=True)
+    ]
+    shares = recalibrated(probabilities(scores), trouble, known.curve)
+    if curve is not None:
+        shares = recalibrated([x / trouble for x in shares], trouble, curve)
     chances = dict(zip(known.causes, shares, strict=True))
-    order = sorted(chances, key=lambda c: (-chances[c], c))
-    named = [c for c in order if c != SOMETHING_ELSE and chances[c] > 0.0]
+    named = sorted((c for c in chances if chances[c] > 0.0), key=lambda c: (-chances[c], c))
     shown = [c for place, c in enumerate(named) if chances[c] >= KEPT or place < ALWAYS_NAMED]
     quotes = _quotes(shown[:ALWAYS_NAMED], evidence.passages, words, known)
     found = [
@@ -83,19 +80,18 @@ def recognise(
         )
         for c in shown
     ]  # fmt: skip
-    rest = max(0.0, 1.0 - math.fsum(h.probability for h in found))
-    found.append(Hypothesis(SOMETHING_ELSE, rest))
+    found.append(Hypothesis(SOMETHING_ELSE, max(0.0, 1.0 - math.fsum(h.probability for h in found))))
     rows = tuple(sorted(found, key=lambda h: (-h.probability, h.cause)))
-    return Ranking(rows, _set_of(order, chances, known), chances)
+    return Ranking(rows, _set_of(named, chances, known), chances)
 
 
-def reads_healthy(evidence: Evidence, symptoms: Iterable[Symptom]) -> bool:
-    """Whether the texts read like those in which nothing is wrong, whatever trouble they name: denied, cured, planned for.
+def trouble_in(evidence: Evidence, symptoms: Iterable[Symptom], *, in_numbers: bool) -> float:
+    """How likely somebody has trouble: by how the texts read, and by whether numbers or a program's errors show a symptom.
 
     A word for a trouble ("hang", "xid") stands in as many texts that rule it out as in texts that complain of it.
     """
-    known, words = model(), tuple(words_of(evidence, symptoms))
-    return known.long_enough(words) and known.healthy(words) >= known.healthy_from
+    known = model()
+    return known.trouble_in(known.scores(words_of(evidence, symptoms))[1], in_numbers=in_numbers)
 
 
 MEMORY_WORDS = frozenset(("oom", "memory", "vram", "alloc", "allocat", "allocation", "allocator"))
@@ -107,23 +103,22 @@ def _of_another_kind(rule: Rule, symptoms: Sequence[Symptom], stems: Collection[
     return kinds == {Kind.SPEED} and own == {Kind.MEMORY} and not any(w in stems for w in MEMORY_WORDS)
 
 
-def in_domain(evidence: Evidence) -> bool:
-    """Whether the words of the inputs are those of some cause, rather than of a licence, a letter or a changelog."""
-    words, known = [w for w in words_of(evidence) if not w.startswith(MANNER)], model()
-    held, pairs = sum(w in known.words for w in words), [w for w in words if " " in w]
-    # Words of everybody, put together as nobody does who has such a trouble.
-    strange = len(pairs) > 1 and not any(w in known.words for w in pairs)
-    if not evidence.stems or strange or held < COVERED * len(words):
+def of_our_trade(evidence: Evidence) -> bool:
+    """Whether the affirmed words of the inputs are those of some cause, rather than of a licence, a letter or a changelog."""
+    words, known = [w for w in words_of(evidence) if not block_of(w) and not w.startswith(DENIED)], model()
+    held, pairs = sum(map(known.knows, words)), [w for w in words if " " in w]
+    # Words of everybody, put together as nobody does who runs such jobs.
+    strange = len(pairs) > 1 and not any(map(known.knows, pairs))
+    if not words or strange or held < COVERED * len(words):
         return False
-    chances = probabilities(known.scores(words, {}, {}, aloud=True))
-    return 1.0 - chances[-1] >= IN_DOMAIN and (held > 1 or max(chances[:-1]) >= ALONE)
+    return held > 1 or any(
+        map(symptom_in, words)
+    )  # one word is enough where it names a symptom: "oom", "hangs"; not "hello"
 
 
-# Of stems and pairs that the model has seen in two projects: 231 licences, changelogs and notices hold 23% of them (95 of 100 below
-# 27%, none above 40%), complaints and incidents 68 to 80% (95 of 100 above 49%).
+# Of stems and pairs that the model has seen in several projects: 231 licences, changelogs and notices hold 23% of them (95 of 100
+# below 27%, none above 40%), complaints and incidents 68 to 80% (95 of 100 above 49%).
 COVERED = 0.42
-ALONE = 1 / 3  # one word is enough where it means one thing: "oom" 38%, "hangs" 84%, "hello" 26%
-IN_DOMAIN = 0.5  # of all probability outside "something else", which is fitted on healthy texts
 
 
 def rule_odds(findings: Iterable[Finding]) -> dict[str, float]:
@@ -174,6 +169,7 @@ def _quotes(
 ) -> Mapping[str, tuple[Reason, ...]]:
     """For each cause the lines that add most to it, in the user's own words."""
     names, parts = known.contributions(words)
+    parts = [part[:-1] for part in parts]  # without the column of trouble
     row = {name: i for i, name in enumerate(names)}
     means = [math.fsum(part) / len(part) for part in parts]
     once = {

@@ -9,10 +9,10 @@ from functools import cache
 
 from stallwise.doctor.catalogue import by_cause
 from stallwise.doctor.recognise.model import model, probabilities
+from stallwise.doctor.words import words_in
 from stallwise.drill.cause_profiles import cause_profiles
 from stallwise.drill.claims.reader import opposites, plan_start, sentences, steps_of
 from stallwise.evidence.bag import stems_of
-from stallwise.readers.text.assertion import affirmed, spans_of
 
 NAMED = 0.5  # of what is offered: more than all others together,
 PLAUSIBLE = (
@@ -32,7 +32,7 @@ OWN, TRAP = "fix0", "trap"
 def reads_as(text: str, cause: str, offered: Sequence[str]) -> str:
     """The cause that the affirmed words of a text name among those offered; "" where it is no single one."""
     known = model()
-    scores = known.scores(stems_of(affirmed(text, spans_of(text))), {}, {}, aloud=True)
+    scores, _ = known.scores(words_in(text))
     called = {c: " ".join((k.says, *k.words)) for c, k in cause_profiles().items()}
     among = {
         c: s + CALLED * _cosine(_weights(text), _weights(called[c]))

@@ -6,10 +6,13 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
-from zoneinfo import ZoneInfo
+from typing import TYPE_CHECKING
 
-from stallwise.evidence.stamp import Form, Stamp
+from stallwise.evidence.event import Form, Stamp
 from stallwise.readers._patterns import patterns
+
+if TYPE_CHECKING:
+    from zoneinfo import ZoneInfo
 
 LOOKED_AT = 300  # characters: stamps stand before this
 FARTHEST = 400  # lines to a stamped neighbour
@@ -124,6 +127,8 @@ def _stated_zone(lines: Sequence[str]) -> ZoneInfo | float | None:
     head = [line[:LOOKED_AT] for line in lines[:HEAD]]
     for line in head:
         if name := _P["zone_name"].search(line):
+            from zoneinfo import ZoneInfo  # few logs name a zone
+
             try:
                 return ZoneInfo(name[1])
             except (OSError, ValueError):  # no such zone, or no table of zones here

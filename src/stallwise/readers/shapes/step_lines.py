@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from stallwise.evidence.artifact import Artifact
+from stallwise.evidence.event import Form, Stamp
 from stallwise.evidence.fact import Source, Table
 from stallwise.evidence.number_columns import TOKEN
 from stallwise.evidence.skeletons import LONGEST, Skeletons
-from stallwise.evidence.stamp import Form, Stamp
 from stallwise.late import np
 from stallwise.readers._patterns import patterns
 from stallwise.readers.shapes.stamps import DAY_S, Stamps

@@ -7,11 +7,12 @@ from typing import Generic, TypeVar
 
 from stallwise.evidence.skeletons import Skeletons
 from stallwise.late import np
-from stallwise.readers.text.folded import Folded
 
 try:
     from ahocorasick_rs import BytesAhoCorasick as Automaton
 except ImportError:  # no wheel for this platform
+    from stallwise.readers.text.folded import Folded
+
     Automaton = Folded  # type: ignore[misc,assignment]
 
 _NO_DIGITS = str.maketrans("", "", "0123456789")  # words are looked for in skeletons

@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from functools import cache
 
 from stallwise.readers.text.groups import clauses, pattern_of, plain
-from stallwise.readers.text.phrases import symptom_in
 from stallwise.readers.text.words import word_table
 
 LEAST_WORDS = 6  # fewer are a title, a status or an answer
@@ -28,19 +27,10 @@ def first_statement(sentences: Iterable[str], page: str) -> tuple[str, bool]:
     statement = next((s for s in sentences if _is_prose(s)), "")
     if not statement or _words("content").search(plain(page)):
         return "", False
-    return statement, asks(page)
+    return statement, _asks(page)
 
 
-def is_content(words: str) -> bool:
-    """Whether somebody says that all is well, neither asks nor is disappointed, and names no trouble beside it.
-
-    "O1 is fine" in "with O3 all is NaN, O1 is fine" tells where the trouble is not.
-    """
-    return _words("content").search(plain(words)) is not None and not asks(words) and not symptom_in(words)
-
-
-def asks(page: str) -> bool:
-    """Whether somebody asks, is disappointed or sees a contrast with what should be."""
+def _asks(page: str) -> bool:
     return _QUESTION.search(page) is not None or _words("asking").search(plain(page)) is not None
 
 

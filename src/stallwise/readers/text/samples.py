@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import cast
 
 from stallwise.evidence.fact import Scope, Source, Table
+from stallwise.evidence.gpu_load import SAMPLES
 from stallwise.evidence.reading import Rows
 from stallwise.late import np
 from stallwise.readers.text.name import Name, name
@@ -15,7 +16,6 @@ from stallwise.readers.text.rows import Column, named_columns
 from stallwise.readers.text.scopes import axis_of
 from stallwise.readers.text.words import word_table, words_of
 
-KIND = "gpu.samples"
 # A line is a sample of an engine when it says how much runs or waits, and how fast or how full it is.
 STATES = {"running", "waiting"}
 MEASURES = {"kv_share", "prompt_token_per_s", "generation_token_per_s"}
@@ -125,7 +125,7 @@ def _tables(
         }
         scope = Scope(gpu=gpu, node=str(node) if node is not None else None)
         source = Source(file, f"{rows.noun}s {rows.places[own_rows[0]]}-{rows.places[own_rows[-1]]}")
-        yield Table(KIND, columns, source, scope, {"name": AMD if amd else "", "bus_id": ""})
+        yield Table(SAMPLES, columns, source, scope, {"name": AMD if amd else "", "bus_id": ""})
 
 
 def _axis(rows: Rows, kind: str) -> list[object] | None:

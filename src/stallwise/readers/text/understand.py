@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
-from functools import cache
+from dataclasses import dataclass, field
 
 from stallwise.evidence.catalog import quantities, stated
 from stallwise.evidence.fact import WHOLE, Fact, Scope, Source
@@ -14,10 +13,7 @@ from stallwise.evidence.reading import Cell, Reading, Rows, Shape, rows_of
 from stallwise.evidence.unread import Unread
 from stallwise.readers.text.around import clause_after, scope_around
 from stallwise.readers.text.binding import bound
-from stallwise.readers.text.compared_rows import compared_facts
 from stallwise.readers.text.entries import by_word, entries
-from stallwise.readers.text.in_service import of_sentence
-from stallwise.readers.text.kernel_times import sides_in
 from stallwise.readers.text.name import Name, name
 from stallwise.readers.text.nouns import in_scope, time_scope, topic
 from stallwise.readers.text.nouns import named as named_in
@@ -71,7 +67,7 @@ def understand(shapes: Iterable[Shape], text: str, file: str, *, written: bool) 
             pairs = as_pairs(shape)
             singles += pairs
             if not pairs:
-                compares = next(compared_facts(shape, file, written), None) is not None
+                compares = next(_compared(shape, file, written), None) is not None
                 tables.append(shape if compares else turned(pivoted(shape)))
         else:
             singles.append(shape)
@@ -85,15 +81,13 @@ def understand(shapes: Iterable[Shape], text: str, file: str, *, written: bool) 
         tables += records
     named, unnamed = _named(singles)
     named += [*_of_a_kernel(named, unnamed, text), *_of_a_pipeline(named, unnamed, text)] if written else []
-    meant = of_sentence([(one.name, one.value) for one in named])
-    named = [replace(one, name=name_) for one, name_ in zip(named, meant, strict=True)]
-    both = sides_in(singles, text, file) if written else []
+    both = _of_two_kernels(singles, text, file) if written and singles else []
     single, repeated = _repeated(named, unnamed, singles, text)
     if any(next(contrast_facts(rows, file, written), None) is not None for rows in repeated):
         named = single
     found = Understood(rows=[*tables, *conditioned, *repeated])
     for rows in found.rows:
-        compared = list(compared_facts(rows, file, written))
+        compared = list(_compared(rows, file, written))
         found.facts += compared
         compared_quantities = {c.quantity for c in compared}
         others = (*twin_facts(rows, file, written), *contrast_facts(rows, file, written))
@@ -107,6 +101,20 @@ def understand(shapes: Iterable[Shape], text: str, file: str, *, written: bool) 
         found.facts += _statements(text, file, {f.quantity.name for f in found.facts})
     found.unread = _unread(file, singles, named, found.rows, repeated)
     return found
+
+
+def _of_two_kernels(singles: list[Reading], text: str, file: str) -> list[Fact]:
+    """What a kernel takes, and what the library takes for the same."""
+    from stallwise.readers.text.kernel_times import sides_in
+
+    return sides_in(singles, text, file)
+
+
+def _compared(rows: Rows, file: str, written: bool) -> Iterator[Fact]:
+    """Facts of a table that compares formats or libraries; few sentences hold a table."""
+    from stallwise.readers.text.compared_rows import compared_facts
+
+    return compared_facts(rows, file, written)
 
 
 def _named(singles: list[Reading]) -> tuple[list[_Named], list[Reading]]:
@@ -347,10 +355,6 @@ def _facts(named: list[_Named], file: str, written: bool) -> Iterator[Fact]:
         if better and len(ones) > 2:  # told more than twice: the worst is the question, the best what it was
             ranked = sorted(ones, key=lambda one: float(one.value), reverse=better == "higher")
             ones = [ranked[0], ranked[-1]]
-        if name_ in _tails() and scoped <= {""} and not any(one.reading.in_prose for one in ones):
-            ones = [
-                max(ones, key=lambda one: float(one.value))
-            ]  # p95 and p99 of one thing: the farther one is its tail
         seen: set[str] = set()
         # "3.1 s instead of 1.2 s": where no quantity of its own says what was hoped for, it is what a good run shows.
         hoped = entries()[name_].quantity.expected or "expected" in name_
@@ -366,11 +370,6 @@ def _facts(named: list[_Named], file: str, written: bool) -> Iterator[Fact]:
                 yield Fact(stated.GPU, sized[2], source)
                 continue
             yield Fact(one.name.quantity, one.value, source, Scope(run=BEFORE) if scope else WHOLE)
-
-
-@cache
-def _tails() -> frozenset[str]:
-    return frozenset(e.quantity.tail for e in entries().values() if e.quantity.tail)
 
 
 def _repeated(

@@ -15,8 +15,7 @@ from stallwise.errors import StallwiseError
 from stallwise.recorder.inherited import keep_closed_streams
 from stallwise.render.visible import visible
 from stallwise.surfaces.cli._complete import complete
-from stallwise.surfaces.cli._everywhere import dressed
-from stallwise.surfaces.cli._finite import finite
+from stallwise.surfaces.cli._everywhere import dressed, finite
 from stallwise.surfaces.cli._fitted import CHOSEN, complaint, fit_output
 from stallwise.surfaces.cli._streams import guarded_streams
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import io
+import math
 import re
+from collections.abc import Callable
 from contextlib import redirect_stderr
 from functools import partial
+from typing import Any
 
 import click
 
@@ -37,7 +40,15 @@ def dressed(command: click.Command) -> click.Command:
             ),
         ]  # fmt: skip
         setattr(command, "format_epilog", partial(_write_epilog, command))  # noqa: B010  # one command's own help
+        setattr(command, "parse_args", partial(_with_pasted_words, command.parse_args))  # noqa: B010
     return command
+
+
+def _with_pasted_words(
+    parse: Callable[[click.Context, list[str]], list[str]], ctx: click.Context, args: list[str]
+) -> list[str]:
+    """What is pasted may begin with a bullet or a rule; no option has a blank in its name."""
+    return parse(ctx, [f" {a}" if a.startswith("-") and " " in a.partition("=")[0].strip() else a for a in args])
 
 
 def _color(context: click.Context, param: click.Parameter, value: str | None) -> None:
@@ -111,3 +122,24 @@ def words_of(call: str) -> list[str]:
     import shlex
 
     return shlex.split(call)
+
+
+LARGEST = 1e30  # beyond the operations of any training run; products and squares of such numbers are still numbers
+
+
+class Finite(click.types.FloatParamType):
+    """A float that can be reckoned with."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        found: float = super().convert(value, param, ctx)
+        if not math.isfinite(found) or abs(found) > LARGEST:
+            self.fail(f"{value!r} is no number to reckon with.", param, ctx)
+        return found
+
+
+def finite(command: click.Command) -> click.Command:
+    """The same command, with every plain float of its options finite and of a size that exists."""
+    for param in command.params:
+        if type(param.type) is click.types.FloatParamType:
+            param.type = Finite()
+    return command

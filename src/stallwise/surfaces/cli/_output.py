@@ -11,7 +11,6 @@ from typing import Any
 import click
 
 from stallwise.errors import BadRequest
-from stallwise.render import strict_json as json
 from stallwise.render.blocks import Document
 from stallwise.surfaces.cli._files_to_write import FileToWrite, write_file
 from stallwise.surfaces.cli._fitted import colored
@@ -101,6 +100,7 @@ def written(suffix: str, laid: Laid, data: Data) -> str:
 
 def in_json(laid: Laid, data: Data) -> str:
     """The answer's own keys, and the document beside them."""
+    from stallwise.render import strict_json
     from stallwise.render.data import with_document
 
-    return json.dumps(with_document(data(), laid()), indent=2, ensure_ascii=False, default=str)
+    return strict_json.dumps(with_document(data(), laid()), indent=2, ensure_ascii=False, default=str)

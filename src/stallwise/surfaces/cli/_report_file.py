@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from stallwise.errors import BadRequest
-from stallwise.render import strict_json as json
 from stallwise.surfaces.cli._files_to_write import FileToWrite, writing
 from stallwise.surfaces.cli._output import Data, Laid, Output, written
 
@@ -61,9 +60,10 @@ def write_patch(diagnosis: Diagnosis, output: str) -> None:
 def rendered(diagnosis: Diagnosis, suffix: str) -> str:
     """The report in the form of this ending."""
     if suffix in (".sarif", ".xml"):
+        from stallwise.render import strict_json
         from stallwise.render.ci import findings_junit, findings_sarif
 
-        return findings_junit(diagnosis) if suffix == ".xml" else json.dumps(findings_sarif(diagnosis), indent=2)
+        return findings_junit(diagnosis) if suffix == ".xml" else strict_json.dumps(findings_sarif(diagnosis), indent=2)
     if suffix and suffix not in ENDINGS:
         raise BadRequest(f"no report ends in '{suffix}'", hint=f"one of: {KNOWN}")
     return written(suffix, *_forms(diagnosis))

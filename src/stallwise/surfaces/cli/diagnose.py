@@ -100,7 +100,6 @@ def command(
     from stallwise.doctor.stating import split_words
     from stallwise.evidence.catalog import job
     from stallwise.evidence.limits import FILE_S, MOST_FILES, Limits
-    from stallwise.surfaces.cli._asked import asker
     from stallwise.units import Unit, parse
 
     places, words = split_words(paths, facts)
@@ -108,7 +107,11 @@ def command(
         words.append(f"step.clean_time={clean_step}")
     if not places and not words:
         raise click.UsageError("give a file, a folder, or --fact WORD=VALUE")
-    put = asker() if ask else None
+    put = None
+    if ask:
+        from stallwise.surfaces.cli._asked import asker
+
+        put = asker()
     unpacked_bytes = int(parse(max_unpacked, Unit.BYTE)) if max_unpacked else 0
     limits = Limits(max_seconds or FILE_S, unpacked_bytes, max_files or MOST_FILES)
     limit = threshold(fail_on, frozenset(r.cause for r in all_rules())) if fail_on is not None else None
