@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stallwise.doctor.log_metrics import log_metrics_of
+from stallwise.doctor.messages import log_metrics_of
 from stallwise.errors import StallwiseError
 from stallwise.evidence.artifact import Artifact
 from stallwise.readers import (

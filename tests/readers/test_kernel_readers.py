@@ -12,7 +12,7 @@ import pytest
 
 from stallwise.doctor.examine import diagnose
 from stallwise.doctor.gather import gather
-from stallwise.doctor.log_metrics import log_metrics_of
+from stallwise.doctor.messages import log_metrics_of
 from stallwise.errors import StallwiseError
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog import autotune as a

@@ -7,8 +7,8 @@ import struct
 import pytest
 
 from stallwise.doctor.gather import read_artifact
-from stallwise.doctor.log_metrics import log_metrics_of
 from stallwise.doctor.measures import scaling
+from stallwise.doctor.messages import log_metrics_of
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog import fabric, memory, run
 from stallwise.evidence.evidence import Evidence

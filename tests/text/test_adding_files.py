@@ -106,7 +106,7 @@ def test_a_signature_is_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_format_is_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from stallwise.doctor.log_metrics import log_metrics_of
+    from stallwise.doctor.messages import log_metrics_of
     from stallwise.evidence.artifact import Artifact
     from stallwise.readers.text import log_metrics, metric_catalogue
 

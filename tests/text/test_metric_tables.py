@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from stallwise.doctor.log_metrics import log_metrics_of
+from stallwise.doctor.messages import log_metrics_of
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.fact import Fact, Table
 from stallwise.readers.text.metric_catalogue import TableForm

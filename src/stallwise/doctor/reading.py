@@ -8,9 +8,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from stallwise.doctor.log_metrics import LogMetrics, log_metrics_of
 from stallwise.doctor.measures import measure_timeline
-from stallwise.doctor.messages import messages_in
+from stallwise.doctor.messages import LogMetrics, log_metrics_of, messages_in
 from stallwise.doctor.understanding import (
     ANY_TEXT,
     LOG_READERS,

@@ -1,8 +1,9 @@
-"""Stage times as tables and people state them, and what the hand-offs of traced ranks take."""
+"""Pipelines as traces and tables show them: stage times, hand-offs, and the bubble against the schedule's own."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from stallwise.evidence.catalog import stated
 from stallwise.evidence.catalog import workers as w
 from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import Fact, Scope, Source, Table
+from stallwise.evidence.step_time import step_time_s
 from stallwise.physics.sim.job.faults import Kind, faults_of
 from stallwise.physics.sim.job.scheduled import BACKWARD_RATIO, scheduled_job
 
@@ -25,7 +27,7 @@ QUICK = 0.1  # the quickest tenth of equal hand-offs shows the bytes alone; the 
 
 
 def from_evidence(evidence: Evidence) -> Iterator[Item]:
-    """Stages from a table or from stated times; of traces, which are replayed stage by stage, what their hand-offs take."""
+    """Stages from a table, from stated times, or from the hand-offs of the ranks."""
     for table in evidence.table("rank_table"):
         axis = str(table.meta["axis"])
         a_stage_each = axis == "rank" and evidence.value(stated.PP) == len(table.columns[axis])
@@ -38,7 +40,8 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
     if len(stage_times) >= 2:
         yield from _stage_facts({int(s): t for s, t in stage_times.items()}, evidence.all(stated.STAGE_TIME)[0].source)
         return
-    yield from _hand_offs(evidence.table(COLLECTIVES))
+    replayed = evidence.get(w.WORKERS) is not None
+    yield from _from_traces(evidence.table(COLLECTIVES), step_time_s(evidence), replayed=replayed)
 
 
 def _from_table(table: Table, axis: str) -> Iterator[tuple[int, float]]:
@@ -77,25 +80,84 @@ def _stage_facts(times: dict[int, float], source: Source, samples: int = 1) -> I
     yield Fact(q.SLOWEST_STAGE, float(slowest), source, samples=samples)
 
 
-def _hand_offs(tables: list[Table]) -> Iterator[Fact]:
-    """What the bytes alone take, and how many there are: the quickest of equal transfers waited for nobody."""
-    found = [one for table in tables if table.scope.rank is not None and (one := _of_rank(table)) is not None]
-    if len(found) > 1:
-        source = Source(f"{len(found)} ranks", "their hand-offs")
-        for quantity, values in zip((q.P2P_TIME, q.P2P_COUNT), zip(*found, strict=True), strict=True):
-            yield Fact(quantity, float(np.median(values)), source)
+@dataclass(frozen=True, slots=True)
+class _Rank:
+    compute_s: float
+    step_s: float
+    hand_offs: float
+    moving_s: float
+    first_s: float
+    table: Table
 
 
-def _of_rank(table: Table) -> tuple[float, float] | None:
-    """Seconds and number a step."""
+def _from_traces(tables: list[Table], answer_step_s: float, *, replayed: bool) -> Iterator[Item]:
+    """Of a job that was replayed stage by stage only the hand-offs are left to tell."""
+    ranks = [found for table in tables if table.scope.rank is not None and (found := _one(table)) is not None]
+    if len(ranks) < 2:
+        return
+    if replayed:
+        source = Source(f"{len(ranks)} ranks", "their hand-offs")
+        yield Fact(q.P2P_TIME, float(np.median([r.moving_s for r in ranks])), source)
+        yield Fact(q.P2P_COUNT, float(np.median([r.hand_offs for r in ranks])), source)
+        return
+    stages = _stages(ranks)
+    if len(stages) < 2:
+        return
+    source = Source(f"{len(ranks)} ranks", f"{len(stages)} stages by their hand-offs")
+    yield from _stage_facts({s: float(np.median([r.compute_s for r in of])) for s, of in stages.items()}, source)
+    step_s = answer_step_s if answer_step_s > 0 else float(np.median([r.step_s for r in ranks]))
+    idle = [1 - (r.compute_s + r.moving_s) / r.step_s for r in ranks if r.step_s > 0]
+    yield Fact(q.PIPELINE_IDLE, max(float(np.mean(idle)), 0.0), source, samples=len(idle))
+    yield Fact(q.JOB_STEP, step_s, source)
+    yield Fact(q.P2P_TIME, float(np.median([r.moving_s for r in ranks])), source)
+    yield Fact(q.P2P_COUNT, float(np.median([r.hand_offs for r in ranks])), source)
+    # The ends of the pipeline hand off in one direction: one send and one receive a micro-batch.
+    microbatches = max(round(min(r.hand_offs for r in ranks) / 2), 1)
+    yield Fact(q.MICROBATCHES_SEEN, float(microbatches), source)
+    ideal = (len(stages) - 1) / (microbatches + len(stages) - 1)
+    yield Fact(q.BUBBLE_IDEAL, ideal, source, note="1F1B or GPipe with equal stages")
+
+
+def _one(table: Table) -> _Rank | None:
     c = table.columns
     hand = np.isin(c["op"], list(HAND_OFFS))
     steps = max(int(table.meta["steps"]), 1)
     if hand.sum() < MIN_HAND_OFFS * steps:
         return None
+    begin, end = table.meta["window_s"]
     length = np.asarray(c["end_s"] - c["start_s"])
     moving = 0.0
     for size in np.unique(c["size_bytes"][hand]):
         mine = length[hand & (c["size_bytes"] == size)]
         moving += len(mine) * float(np.quantile(mine, QUICK))
-    return moving / steps, float(hand.sum()) / steps
+    first = float(table.meta["origin_s"]) + float(c["start_s"][hand][0])
+    compute = float(table.meta["compute_s"])
+    return _Rank(compute / steps, (end - begin) / steps, float(hand.sum()) / steps, moving / steps, first, table)
+
+
+def _stages(ranks: list[_Rank]) -> dict[int, list[_Rank]]:
+    """By the ranks they talk to where the trace tells; else in order of their first hand-off."""
+    peers = {r.table.scope.rank: set(np.asarray(r.table.columns["peer"]).tolist()) - {-1} for r in ranks}
+    if all(peers.values()):
+        depth = _depths({int(k): v for k, v in peers.items() if k is not None})
+        out: dict[int, list[_Rank]] = {}
+        for r in ranks:
+            out.setdefault(depth[int(r.table.scope.rank or 0)], []).append(r)
+        return out
+    ordered = sorted(ranks, key=lambda r: r.first_s)
+    return {at: [r] for at, r in enumerate(ordered)}
+
+
+def _depths(peers: dict[int, set[int]]) -> dict[int, int]:
+    """Distance from the lowest rank of each chain; with ring-shaped interleaving the ends are neighbours too."""
+    depth: dict[int, int] = {}
+    for root in sorted(peers):
+        if root in depth:
+            continue
+        depth[root] = 0
+        at, seen = root, {root}
+        while onward := sorted(p for p in peers.get(at, set()) if p not in seen and p in peers):
+            depth[onward[0]] = depth[at] + 1
+            at = onward[0]
+            seen.add(at)
+    return depth
