@@ -101,6 +101,25 @@ def test_a_collection_stands_at_the_line_that_allocates(tmp_path: Path) -> None:
     assert found["code_line"]["line"] == line_of(CYCLES) and found["code_line"]["share"] > 0.5, found["code_line"]
 
 
+RECOMPILES = """
+import torch
+torch.set_num_threads(1)
+model = torch.nn.Sequential(*[torch.nn.Linear(64, 64) for _ in range(6)])
+torch._dynamo.config.recompile_limit = torch._dynamo.config.cache_size_limit = 1000
+net = torch.compile(model, backend="aot_eager", dynamic=False)
+optimizer = torch.optim.SGD(model.parameters(), 0.1)
+for step in range(60):
+    loss = net(torch.randn(16 + step, 64)).square().mean()  # the line
+    optimizer.zero_grad(); loss.backward(); optimizer.step()
+"""
+
+
+def test_a_shape_that_changes_is_a_recompilation_at_the_call(tmp_path: Path) -> None:
+    found = first_finding(RECOMPILES, tmp_path)
+    assert found["cause"] == "recompilation", found["headline"]
+    assert found["code_line"]["line"] == line_of(RECOMPILES), found["code_line"]
+
+
 LEAK = """
 import torch
 torch.set_num_threads(1)

@@ -9,14 +9,24 @@ from stallwise.doctor.findings.step_facts import percent
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Source
 from stallwise.evidence.ledger import Category
-from stallwise.evidence.user_lines import BESIDE, COLLECTION, KIND, LOADER_WORKER, LOADS, CodeLine, line_of_most
+from stallwise.evidence.user_lines import (
+    BESIDE,
+    COLLECTION,
+    COMPILING,
+    KIND,
+    LOADER_WORKER,
+    LOADS,
+    CodeLine,
+    line_of_most,
+)
 
 # Where the host stands while a category grows, the surest first. Time between stages belongs to the loop's own lines; of workers and
 # a main thread that waits for them those who work are looked at.
 STAGES_OF: dict[Category | str, tuple[tuple[str, ...], ...]] = {
     Category.INPUT_WAIT: ((LOADER_WORKER,), (LOADS,)),
     Category.CHECKPOINT: (("checkpoint",), ("checkpoint", BESIDE)),
-    Category.HOST_WAIT: ((BESIDE,),),
+    Category.HOST_WAIT: ((BESIDE,), (BESIDE, COMPILING)),
+    "recompilation": ((COMPILING,),),
     "python-gc-pauses": ((COLLECTION,),),  # the lines that allocate what is collected
 }
 

@@ -22,7 +22,7 @@ BESIDE = (
     ""  # the stage of samples in which the host does something else: no stage is open, or a stage runs no framework
 )
 LOADER_WORKER = "loader worker"  # of samples taken in the processes that make batches
-LOADS, COLLECTION = "batch_wait", "gc"
+LOADS, COLLECTION, COMPILING = "batch_wait", "gc", "compile"
 COMPUTES = ("forward", "backward", "optimizer")
 NOT_MINE = "STALLWISE_NOT_MINE"  # an expression for the beginning of further files that are not the user's own
 LIBRARIES = (
@@ -54,6 +54,14 @@ STAGE_FRAMES = (
     ("torch/distributed/", "gradient_sync"),
     ("torch/nn/modules/module.py", "forward"),
 )
+# On the stack only while code is compiled, for the forward pass and later for the backward pass.
+_FILES = (
+    "torch/_dynamo/convert_frame.py",
+    "torch/_inductor/compile_fx.py",
+    "triton/compiler/compiler.py",
+    "jax/_src/compiler.py",
+)
+COMPILERS = tuple("lib/" + file for file in _FILES)
 MOST_ROWS = 40
 HOLDS = 0.5  # of the samples: a line with less is one of several
 FEWEST = 8  # samples: a share of fewer is off by a sixth and more
@@ -121,16 +129,20 @@ def is_host_work(stack: Sequence[str]) -> bool:
 def user_lines(stacks: Iterable[tuple[str, Sequence[str], int]], source: Source, scope: Scope = WHOLE) -> Table | None:
     """From (stage, stack with the innermost line first, samples); None where no stack has a line of the user's.
 
-    Samples of a stage that computes count as beside it where the host does something else; meta tells how many.
+    Samples of a stage that computes count as beside it where the host does something else, and as compiling where it does that; meta
+    has how many.
     """
     own: Counter[tuple[str, str]] = Counter()
     held: Counter[tuple[str, str]] = Counter()
     total: Counter[str] = Counter()
-    hosts: Counter[str] = Counter()
+    hosts, compiles = Counter[str](), Counter[str]()
     depth: dict[tuple[str, str], int] = {}
     for stage, stack, samples in stacks:
         users = [line for line in stack if is_users(line)]
-        if stage in COMPUTES and users and is_host_work(stack):
+        if any(line.startswith(COMPILERS) for line in stack):
+            compiles[stage] += samples
+            stage = COMPILING
+        elif stage in COMPUTES and users and is_host_work(stack):
             hosts[stage] += samples
             stage = BESIDE
         total[stage] += samples
@@ -150,7 +162,7 @@ def user_lines(stacks: Iterable[tuple[str, Sequence[str], int]], source: Source,
         "held": np.array([held[row] for row in rows], np.int64),
         "depth": np.array([depth[row] for row in rows], np.int64),
     }
-    return Table(KIND, columns, source, scope, {"total": dict(total), "host": dict(hosts)})
+    return Table(KIND, columns, source, scope, {"total": dict(total), "host": dict(hosts), COMPILING: dict(compiles)})
 
 
 def line_of_most(tables: Sequence[Table], stages: Collection[str]) -> CodeLine | None:

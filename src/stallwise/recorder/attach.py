@@ -19,6 +19,7 @@ from pathlib import Path
 
 from stallwise.recorder import schema
 from stallwise.recorder.launch import sample_gpus
+from stallwise.recorder.line_names import GENERATED
 from stallwise.recorder.loader_workers import LOOP
 from stallwise.recorder.memory_account import PAGE, children, host_memory, pages
 
@@ -154,8 +155,8 @@ def _line(frame: str, here: str) -> str:
     if parts is None:
         return frame
     library = LIBRARY.search(parts[2])
-    if library:
-        file = schema.LIBRARY + library[1]
+    if library or any(place in parts[2] for place in GENERATED):
+        file = schema.LIBRARY + (library[1] if library else "torch/_inductor/" + os.path.basename(parts[2]))
     else:
         file = parts[2][len(here) :] if here and parts[2].startswith(here) else os.sep.join(parts[2].split(os.sep)[-2:])
     return f"{file}:{parts[3]} {parts[1]}"

@@ -11,6 +11,7 @@ from stallwise.recorder import schema
 from stallwise.recorder.error_origin import OURS
 from stallwise.recorder.frames import Place
 
+GENERATED = "/torchinductor_", "/.triton/"  # caches of code that nobody wrote
 _STANDARD = sysconfig.get_paths().get("stdlib", "") + os.sep
 
 
@@ -53,6 +54,8 @@ class LineNames:
         for place in ("site-packages/", "dist-packages/"):
             if place in file:
                 return schema.LIBRARY + file.rpartition(place)[2]
+        if any(place in file for place in GENERATED):
+            return schema.LIBRARY + "torch/_inductor/" + os.path.basename(file)
         if file.startswith((_STANDARD, OURS, "<frozen")):
             return schema.LIBRARY + os.sep.join(file.split(os.sep)[-2:])
         if file.startswith(self._here):

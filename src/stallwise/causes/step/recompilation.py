@@ -65,9 +65,10 @@ def _in_trace(facts: StepFacts, lost: float) -> Finding:
         (1 - SEEN_ONCE) * lost, lost, "idle time while code or plans are prepared; each shape is still prepared once"
     )
     what = "compiles" if compile_s >= plan else f"prepares {operator or 'an operator'} for a new shape"
-    compiled = facts.number(s.COMPILED_SHARE) > 0
+    compiled = facts.number(s.COMPILED_SHARE) > 0 or compile_s > plan
+    idles = "that is" if facts.on_host else "the GPU idles"
     return Finding(
-        headline=f"The host {what} inside the loop: the GPU idles {ms(lost)} of every {ms(facts.step_s)}.",
+        headline=f"The host {what} inside the loop: {idles} {ms(lost)} of every {ms(facts.step_s)}.",
         confidence=0.85 if again >= 2 else 0.6,
         category=Category.HOST_WAIT,
         gain=gain,

@@ -19,7 +19,7 @@ from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import WHOLE, Fact, Scope, Series, Source, Table
 from stallwise.evidence.ledger import Category, Ledger
 from stallwise.evidence.quantity import Quantity
-from stallwise.evidence.user_lines import BESIDE, COMPUTES, FEWEST, KIND, LOADS, line_of_most
+from stallwise.evidence.user_lines import BESIDE, COMPILING, COMPUTES, FEWEST, KIND, LOADS, line_of_most
 
 ORDER = -5  # before what builds on the facts of a step
 EXPLAINED = 0.8  # of the silence: a name for less of it would be a guess
@@ -29,6 +29,7 @@ NORMAL_SIGMA = 1.4826  # from the median absolute deviation to a standard deviat
 IDLE = 0.5  # of the time that a kernel runs: above, what holds the host may cost nothing
 CATEGORY_OF = {
     BESIDE: Category.HOST_WAIT,
+    COMPILING: Category.HOST_WAIT,
     LOADS: Category.INPUT_WAIT,
     "checkpoint": Category.CHECKPOINT,
     "gradient_sync": Category.COMMUNICATION,
@@ -110,8 +111,9 @@ def _rank(evidence: Evidence, steps: Series, scope: Scope) -> Iterator[Item]:
     source = Source(steps.source.file, f"steps {steps.x[0]:.0f}-{steps.x[-1]:.0f}")
     by_stage = {q.name: _values(evidence, q, steps.scope, len(steps.values)) for q in stages.STAGE_OF.values()}
     on_device = bool(evidence.value(stages.ON_DEVICE, rank=steps.scope.rank))
+    compiling = np.zeros(len(steps.values))
     if not on_device:
-        _host_work_out(by_stage, evidence, steps.scope)
+        compiling = _host_work_out(by_stage, evidence, steps.scope)
         for quantity in (stages.BATCH_WAIT, stages.SIDE):
             by_stage[quantity.name] = _above_jitter(by_stage[quantity.name], by_stage)
     wait, copy = by_stage[stages.BATCH_WAIT.name], by_stage[stages.H2D.name]
@@ -127,7 +129,7 @@ def _rank(evidence: Evidence, steps: Series, scope: Scope) -> Iterator[Item]:
         Category.COMMUNICATION: sync,
         Category.CHECKPOINT: saving,
         # On the device's clock, what no stage covers may be work that was launched between two stages.
-        Category.HOST_WAIT: collecting if on_device else collecting + silent,
+        Category.HOST_WAIT: collecting if on_device else collecting + silent + compiling,
     }
     seconds = {category: float(values.mean()) for category, values in categories.items()}
     # Device events and the host's clock differ by a little; what is left over is other, and never negative.
@@ -153,6 +155,7 @@ def _rank(evidence: Evidence, steps: Series, scope: Scope) -> Iterator[Item]:
         (s.INPUT_WAIT, wait),
         (s.CHECKPOINT_WAIT, saving),
         (s.GC_WAIT, collecting),
+        (s.COMPILE_WAIT, compiling),
         (s.SILENT_WAIT, silent),
     ):
         yield fact(quantity, float(values.mean()))
@@ -163,17 +166,25 @@ def _rank(evidence: Evidence, steps: Series, scope: Scope) -> Iterator[Item]:
         yield replace(line, quantity=s.SILENT_PLACE, scope=scope)
 
 
-def _host_work_out(by_stage: dict[str, NDArray[np.float64]], evidence: Evidence, scope: Scope) -> None:
-    """What the host does inside a stage without the framework (a file read in the middle of a forward pass) is none of the stage's."""
+def _host_work_out(by_stage: dict[str, NDArray[np.float64]], evidence: Evidence, scope: Scope) -> NDArray[np.float64]:
+    """What the host does inside a stage without the framework (a file read in the middle of a forward pass) is none of the stage's.
+
+    Returned is what it compiles, by step.
+    """
     tables = [t for t in evidence.table(KIND) if t.scope == scope]
-    for stage in COMPUTES:
-        host = sum(t.meta["host"].get(stage, 0) for t in tables)
-        looks = host + sum(t.meta["total"].get(stage, 0) for t in tables)
-        name = stages.STAGE_OF[stage].name
+    found = np.zeros(len(by_stage[stages.SIDE.name]))
+    for stage in (*COMPUTES, BESIDE):
+        name = (stages.STAGE_OF[stage] if stage else stages.SIDE).name
+        host, compiles = (sum(t.meta[kind].get(stage, 0) for t in tables) for kind in ("host", COMPILING))
+        looks = host + compiles + sum(t.meta["total"].get(stage, 0) for t in tables)
+        whole = by_stage[name]
+        if compiles >= FEWEST:
+            found = found + whole * (compiles / looks)
+            by_stage[name] = by_stage[name] - whole * (compiles / looks)
         if host >= FEWEST:
-            part = by_stage[name] * (host / looks)
-            by_stage[name] = by_stage[name] - part
-            by_stage[stages.SIDE.name] = by_stage[stages.SIDE.name] + part
+            by_stage[name] = by_stage[name] - whole * (host / looks)
+            by_stage[stages.SIDE.name] = by_stage[stages.SIDE.name] + whole * (host / looks)
+    return found
 
 
 def _above_jitter(values: NDArray[np.float64], by_stage: dict[str, NDArray[np.float64]]) -> NDArray[np.float64]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.event import Form, Stamp
@@ -16,6 +17,7 @@ from stallwise.readers.shapes.stamps import DAY_S, Stamps
 TABLE = "log.steps"
 MOST = 4000  # lines: the first steps and the last ones tell when something began
 AFTER = 6  # lines
+FEWEST = 6  # lines that count without a word for it
 LONGEST_SHOWN = 240
 _P = patterns("step_lines")
 
@@ -23,10 +25,7 @@ _P = patterns("step_lines")
 def step_lines(artifact: Artifact, stamps_of_text: Stamps) -> Table | None:
     """Table log.steps: line, step, from_s and to_s on the clock of the file; None where no line has both a step and a time."""
     text = artifact.skeletons
-    found: list[tuple[int, float]] = []
-    for skeleton in text.where(lambda x: _P["step"].search(x) is not None and _P["not_done"].search(x) is None):
-        found += _steps(text, skeleton)
-    found.sort()
+    found = _found(text, "step") or _found(text, "count")
     if len(found) > MOST:
         found = [*found[: MOST // 2], *found[-MOST // 2 :]]
     times = stamps_of_text.of(at for at, _ in found)
@@ -55,6 +54,16 @@ def step_lines(artifact: Artifact, stamps_of_text: Stamps) -> Table | None:
     )
 
 
+def _found(text: Skeletons, pattern: str) -> list[tuple[int, float]]:
+    """Line and step. A count without a word for it must rise all along."""
+    found: list[tuple[int, float]] = []
+    for skeleton in text.where(lambda x: _P[pattern].search(x) is not None and _P["not_done"].search(x) is None):
+        rows = _steps(text, skeleton, pattern)
+        if pattern == "step" or (len(rows) >= FEWEST and all(a < b for (_, a), (_, b) in pairwise(rows))):
+            found += rows
+    return sorted(found)
+
+
 def _clock(stamp: Stamp) -> dict[str, object]:
     return {"form": stamp.form.value, "offset_s": stamp.offset_s, "dated": stamp.form is Form.DATED}
 
@@ -78,11 +87,11 @@ def _last(stamps: Stamps, lines: Sequence[str]) -> list[object]:
     return [at + 1, text.strip(" ]:-")[:LONGEST_SHOWN], *((stamp.from_s, stamp.to_s) if stamp else (float("nan"),) * 2)]
 
 
-def _steps(text: Skeletons, skeleton: int) -> list[tuple[int, float]]:
+def _steps(text: Skeletons, skeleton: int, pattern: str) -> list[tuple[int, float]]:
     """The step of each line of a skeleton, read off the same place of all."""
     members = text.members(skeleton)
     sample = text.lines[members[0]][:LONGEST]
-    match = _P["step"].search(sample)
+    match = _P[pattern].search(sample)
     if match is None:
         return []
     start = match.start(match.lastgroup or 1)
@@ -90,5 +99,5 @@ def _steps(text: Skeletons, skeleton: int) -> list[tuple[int, float]]:
     numbers = text.columns(skeleton, [slots[start]]) if start in slots else None
     if numbers is not None:
         return list(zip(members, numbers[:, 0].tolist(), strict=True))
-    own = ((at, _P["step"].search(text.lines[at][:LONGEST])) for at in members)
+    own = ((at, _P[pattern].search(text.lines[at][:LONGEST])) for at in members)
     return [(at, float(m[m.lastgroup or 1])) for at, m in own if m is not None]
