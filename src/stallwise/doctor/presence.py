@@ -13,7 +13,6 @@ from stallwise.evidence.catalog.hardware import GPU_NAME
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Category
 from stallwise.evidence.quantity import Quantity
-from stallwise.evidence.top import PREFIX
 from stallwise.evidence.user_lines import KIND as USER_LINES
 
 LARGEST_NODE_GPUS = 16  # more do not stand in one machine of the common kinds
@@ -70,7 +69,7 @@ def presence_in(evidence: Evidence) -> Presence:
         exchange = False
     jax = _any_format(evidence, ("JAX",))
     torch = _any_format(evidence, ("PyTorch", "torch"))
-    lines = (str(name) for t in evidence.table(PREFIX + "python lines") for name in t.columns["name"])
+    lines = (str(name) for t in evidence.table("top python lines") for name in t.columns["name"])
     beside = {STEP_TIMES: _knows_steps(evidence), STACKS: bool(evidence.table(USER_LINES))}
     return Presence(
         gpu=_gpu(evidence),
