@@ -85,11 +85,11 @@ def test_releases_are_numbers_and_old_ones_keep_the_gpu_waiting() -> None:
         earliness("sglang", "0.5.4") == 1 and earliness("sglang", "0.5.6") == 0.75 and earliness("sglang", "0.5.9") == 0
     )
     assert earliness("vllm", "0.18.0") == -0.5
-    assert constants("vllm", "", "0.5.3").host_s > 3 * constants("vllm", "", "0.11.0").host_s
+    assert constants("vllm", "", "0.5.3").sequence_s > 3 * constants("vllm", "", "0.11.0").sequence_s
 
 
 def test_another_vendor_reaches_less_of_its_peaks() -> None:
-    amd, nvidia = constants("vllm", "", "", "amd"), constants("vllm", "", "", "nvidia")
+    amd, nvidia = constants("vllm", "", "", ("AMD", "cdna3")), constants("vllm", "", "", ("NVIDIA", "hopper"))
     assert amd.matmul_share < 0.7 * nvidia.matmul_share and amd.weight_read_share < nvidia.weight_read_share
 
 

@@ -92,7 +92,7 @@ class Engine:
     def __init__(self, deployment: Deployment, k: Constants | None = None) -> None:
         self.deployment = deployment
         self.work = rank_work(deployment)
-        self.k = k or constants(deployment.engine, "", deployment.engine_version, deployment.gpu.vendor)
+        self.k = k or constants(deployment.engine, "", deployment.engine_version, deployment.gpu.kinds)
 
     def kv_read_bytes(self, context: float) -> float:
         """What one sequence's attention reads per decoded token on one GPU."""

@@ -75,8 +75,8 @@ def _table() -> dict[str, Any]:
 
 
 @cache
-def constants(engine: str = "vllm", without: str = "", version: str = "", vendor: str = "nvidia") -> Constants:
-    """The constants of an engine's release on a vendor's cards; `without` a group: fitted on runs that exclude it."""
+def constants(engine: str = "vllm", without: str = "", version: str = "", kinds: tuple[str, ...] = ()) -> Constants:
+    """The constants of an engine's release on cards of these kinds (vendor, architecture); `without` a group: fitted on the others."""
     table = _table()
     if engine == "torch":  # no server: plain layers, timed on an H200
         return Constants(**table["torch"], **table["all"]["engine"]["torch"])
@@ -84,7 +84,7 @@ def constants(engine: str = "vllm", without: str = "", version: str = "", vendor
     if engine not in fitted["engine"]:
         raise BadRequest(f"no engine is called '{engine}'", hint=", ".join(fitted["engine"]))
     k = Constants(**fitted["shared"], **fitted["engine"][engine])
-    return _on(vendor, _of_release(engine, version, earlier(k, earliness(engine, version))))
+    return _on(kinds, _of_release(engine, version, earlier(k, earliness(engine, version))))
 
 
 def earlier(k: Constants, early: Any) -> Constants:
@@ -121,12 +121,12 @@ def _of_release(engine: str, version: str, k: Constants) -> Constants:
     return k
 
 
-def _on(vendor: str, k: Constants) -> Constants:
-    """Another vendor's cards reach other shares of their peaks."""
-    ratios = {
-        n.removesuffix("_ratio"): v for n, v in _table()["vendor"].get(vendor.lower(), {}).items() if n != "source"
-    }
-    return replace(k, **{name: getattr(k, name) * ratio for name, ratio in ratios.items()})
+def _on(kinds: tuple[str, ...], k: Constants) -> Constants:
+    """Another vendor's cards reach other shares of their peaks, and machines of an older card have older processors."""
+    for kind in kinds:
+        ratios = {n.removesuffix("_ratio"): x for n, x in _table()["of"].get(kind.lower(), {}).items() if n != "source"}
+        k = replace(k, **{name: getattr(k, name) * ratio for name, ratio in ratios.items()})
+    return k
 
 
 @cache

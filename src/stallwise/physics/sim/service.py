@@ -39,6 +39,7 @@ class Settings:
     prefix_caching: bool = True
     sample_s: float = 5.0
     goal: tuple[float, float] | None = None  # TTFT and TPOT of a good request
+    pace: float = 1.0  # times what an iteration is computed to take: what was seen of this very engine
 
 
 @dataclass(frozen=True)
@@ -119,7 +120,7 @@ def _server(engine: Engine, s: Settings, *, decode_here: bool = True, most_event
     server = Server(
         engine, policy=s.policy, max_seqs=s.max_seqs, budget=s.budget, blocks=s.blocks,
         speculation=s.speculation, prefix_caching=s.prefix_caching,
-        decode_here=decode_here, sample_s=s.sample_s, most_events=most_events,
+        decode_here=decode_here, sample_s=s.sample_s, most_events=most_events, pace=s.pace,
     )  # fmt: skip
     server.meter.goal = s.goal
     server.meter.front_s = float(engine.k.first_token_s)

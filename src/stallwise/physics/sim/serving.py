@@ -41,6 +41,7 @@ class Server:
         decode_here: bool = True,
         sample_s: float = 5.0,
         most_events: float = math.inf,
+        pace: float = 1.0,
     ) -> None:
         if blocks is None:
             room = kv_room(engine.deployment)
@@ -50,7 +51,7 @@ class Server:
                     hint="more GPUs, or fewer bits",
                 )
             blocks = int(min(room.tokens, 1e12)) // BLOCK_TOKENS
-        self.events_left = most_events
+        self.events_left, self.pace = most_events, pace
         self.engine, self.max_seqs, self.budget = engine, max_seqs, budget
         self.pool = KvPool(blocks, BLOCK_TOKENS)
         self.speculation, self.decode_here, self.prefix_caching = speculation, decode_here, prefix_caching
@@ -126,6 +127,9 @@ class Server:
 
     def _seconds(self, decodes: int, prefill: float = 0.0, pairs: float = 0.0, ahead: float = 0.0) -> float:
         """One tick: an iteration over the tokens it yields."""
+        return self.pace * self._modelled(decodes, prefill, pairs, ahead)
+
+    def _modelled(self, decodes: int, prefill: float, pairs: float, ahead: float) -> float:
         mean = (self.context / decodes + ahead) if decodes else 0.0
         spec = self.speculation
         if not spec.tokens or not decodes:

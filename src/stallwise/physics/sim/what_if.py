@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 
 from stallwise.errors import StallwiseError
@@ -167,7 +167,8 @@ def token_parts(point: Point, seen: Outcome) -> tuple[IterationParts, float]:
     """Where a token's time goes at this point: the decode iteration, and what others' prompts add to it."""
     context = point.isl + point.osl / 2
     parts = Engine(point.deployment).parts(max(seen.running, 1.0), context)
-    return parts, max(0.0, seen.tpot_s - float(parts.total_s))
+    paced = IterationParts(*(point.settings.pace * float(getattr(parts, f.name)) for f in fields(parts)))
+    return paced, max(0.0, seen.tpot_s - float(paced.total_s))
 
 
 def trials(point: Point, *, chunked: bool | None, shared_share: float | None) -> list[Trial]:

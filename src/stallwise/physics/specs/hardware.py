@@ -57,6 +57,11 @@ class Gpu:
     price_dollar_per_hour: float | None = None
     achieved_share: Mapping[str, float] = field(default_factory=dict)
 
+    @property
+    def kinds(self) -> tuple[str, str]:
+        """What other cards share with it: maker and generation."""
+        return self.vendor, self.architecture
+
     def __hash__(self) -> int:  # its tables have none
         return hash(self.name)
 

@@ -126,7 +126,7 @@ def _ms(row: Row, name: str) -> float | None:
 def engine_for(d: Deployment) -> Engine:
     """The clock of a deployment whose own group was left out of the fit."""
     group = group_of(d.model.name, d.gpu.name, d.engine)
-    return Engine(d, constants(d.engine, group, d.engine_version, d.gpu.vendor))
+    return Engine(d, constants(d.engine, group, d.engine_version, d.gpu.kinds))
 
 
 def _aggregated(row: Row) -> Predicted:
