@@ -11,8 +11,10 @@ from stallwise.doctor.find import find
 from stallwise.doctor.given import ends_like_a_file
 from stallwise.doctor.joined_pages import join_pages
 from stallwise.doctor.reading import IN_WORDS, Engine, Reading, ReadingPlan, read_artifact
-from stallwise.doctor.recognise.ranking import of_our_trade
+from stallwise.doctor.recognise.ranking import of_our_trade, trouble_in
 from stallwise.doctor.runs import separate_runs
+from stallwise.doctor.understanding import is_record, is_written
+from stallwise.doctor.words import words_in
 from stallwise.errors import BadRequest, StallwiseError, UnreadableInput
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.bag import Bag
@@ -23,6 +25,8 @@ from stallwise.evidence.fact import Fact, Note, Source
 from stallwise.evidence.limits import Limits, within
 from stallwise.evidence.textual import is_textual
 from stallwise.progress import shown
+from stallwise.readers.text.human_text import asks
+from stallwise.readers.text.phrases import symptom_in
 
 __all__ = ["artifacts_of", "gather", "read_artifact"]
 
@@ -32,6 +36,8 @@ READ_AS_WORDS = "there is no file of this name: it was read as words"
 NO_READER = "no reader knows this file"
 BUNDLE, LOG = "bundle.json", "log.txt"  # of a recorded job: how it ended, and what it printed
 SMALL_BYTES = 50_000  # of a file that takes as long to be asked about as to be read
+EVEN = 0.5  # odds that somebody has trouble
+LONGEST_REMARK = 2_000  # bytes: a longer text reports, and what it reports is to be understood
 NAMED = 3  # files named in a message before the rest is counted
 AGAIN = "capture one: stallwise record -- python train.py   (formats: stallwise formats)"
 
@@ -96,6 +102,13 @@ def gather(
             evidence.formats += [f for f in reading.formats if f not in evidence.formats]
             evidence.add(reading.items)
     if evidence.inputs:
+        unhurt = {r.name for r in readings if r.problem is None}
+        small = [a for a in artifacts if not a.typed and a.name in unhurt and a.size_bytes <= LONGEST_REMARK]
+        texts = [a for a in small if is_textual(a.head)]
+        evidence.records |= {a.name for a in texts if is_record(a)}
+        evidence.remarks |= {
+            a.name for a in texts if len(artifacts) > 1 and a.name not in evidence.records and _is_remark(a)
+        }
         _add_complaints(evidence, typed)
         return evidence
     evidence.stems |= others
@@ -103,6 +116,18 @@ def gather(
         raise _nothing_readable(artifacts, readings, problems)
     _add_complaints(evidence, typed)
     return evidence
+
+
+def _is_remark(artifact: Artifact) -> bool:
+    """A note beside artifacts that neither asks nor names a trouble: of 2,112 recorded complaints 11 read so."""
+    text = artifact.text()
+    words = Evidence(stems=set(words_in(text)))
+    return (
+        is_written(artifact)
+        and not asks(text)
+        and not symptom_in(text)
+        and (not of_our_trade(words) or trouble_in(words, (), in_numbers=False) < EVEN)
+    )
 
 
 def _add_complaints(evidence: Evidence, typed: dict[str, str]) -> None:

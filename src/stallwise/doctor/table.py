@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from stallwise.doctor.findings.diagnosis import SOMETHING_ELSE, Hypothesis
-from stallwise.doctor.findings.finding import VERDICT_FROM, Finding
+from stallwise.doctor.findings.finding import EVEN_ODDS, VERDICT_FROM, Finding
 from stallwise.doctor.recognise import Ranking
 
 HEALTHY = "none"  # the cause of a run that nothing ails
@@ -20,8 +20,9 @@ def table_of(findings: Sequence[Finding], ranking: Ranking | None) -> tuple[Hypo
     if ranking is not None:
         return ranking.hypotheses
     rows: dict[str, Hypothesis] = {}
+    consequences = {c for f in findings if f.confidence >= EVEN_ODDS for c in f.explains}
     for f in findings:
-        if not f.optional:
+        if not f.optional and f.cause not in consequences:
             sure = min(f.confidence, MOST_SURE)
             rows.setdefault(f.cause, Hypothesis(f.cause, sure, f.because, f.against, found=True))
     left = 1.0 - max((h.probability for h in rows.values()), default=0.0)

@@ -126,9 +126,9 @@ def _is_of_a_format(item: Item) -> bool:
 def _is_table(artifact: Artifact) -> bool:
     """By its beginning: a header and rows, or a JSON object a line."""
     start = artifact.head[:DOCUMENT_SAMPLE].decode("utf-8", "replace").rpartition("\n")[0]
-    return delimited.sign_of(start) is not None or all(
-        line.startswith("{") and line.rstrip().endswith("}") for line in start.splitlines() if line.strip()
-    )
+    lines = [line for line in start.splitlines() if line.strip()]
+    objects = bool(lines) and all(line.startswith("{") and line.rstrip().endswith("}") for line in lines)
+    return objects or delimited.sign_of(start) is not None
 
 
 def is_written(artifact: Artifact) -> bool:
@@ -161,6 +161,13 @@ def is_prose(artifact: Artifact) -> bool:
     return not isinstance(tree_of(artifact.name, artifact.text(LONGEST_PAGE)), dict | list)
 
 
+def is_record(artifact: Artifact) -> bool:
+    """Keys or titles with their numbers, as programs leave them: no sentence of anybody's."""
+    text = artifact.text(LONGEST_PAGE)
+    drawn = all(_BARRED.match(line) for line in text.splitlines() if line.strip())
+    return drawn or _is_table(artifact) or isinstance(tree_of(artifact.name, text), dict | list)
+
+
 def is_composed(artifact: Artifact) -> bool:
     """Whether somebody put it together: blocks between fences, a session of several commands, lines left out."""
     start = artifact.head[:DOCUMENT_SAMPLE].decode("utf-8", "replace")
@@ -169,6 +176,7 @@ def is_composed(artifact: Artifact) -> bool:
     )
 
 
+_BARRED = re.compile(r"\s{0,9}[|+│├┌└╞]")  # a line of a drawn table
 _LEFT_OUT = re.compile(r"(?m)^[ \t]{0,20}[\[(<]?(?:\.\.\.|\u2026)[\])>]?[ \t]{0,20}$")
 _FENCE = re.compile(r"(?m)^ {0,3}```")
 _COMMAND = re.compile(r"(?m)^(?:\([\w.-]{1,40}\) )?(?:[\w.-]{1,40}@[\w.-]{1,60}[:~ ][^\n$#]{0,80})?[$] (\S[^\n]{0,80})")
@@ -216,18 +224,14 @@ def _tables(artifact: Artifact, tables: list[Rows], known: list[Item]) -> Iterat
     if any(isinstance(item, Series) or _is_of_a_format(item) for item in known):
         return  # the file itself was a table, or its log was read
     for rows in tables:
-        from stallwise.readers.text.load_series import load_series
-        from stallwise.readers.text.requests import request_facts
         from stallwise.readers.text.series import table_series
+        from stallwise.readers.text.served_rows import served_rows
         from stallwise.readers.text.steps import understood_steps
 
         if len(rows) < 2:
             continue
-        if served := list(load_series(rows, artifact.name)):
+        if served := served_rows(rows, artifact.name):
             yield from (i for i in served if not (isinstance(i, Fact) and _given(i, known)))
-            continue
-        if lives := list(request_facts(rows, artifact.name)):
-            yield from (f for f in lives if not _given(f, known))
             continue
         found: list[Item] = []
         for item in _through_readers(artifact, recolumned(rows, dict(_titles(rows)))):

@@ -28,6 +28,7 @@ UNEXPLAINED_SHARE = 0.10  # of the whole: an account this large that no finding 
 LOUD = ("error", "fatal", "critical")  # levels that forbid an all-clear where nobody knows the message
 MOST_LINES = 8  # quoted; the rest is counted
 LONGEST_NAME = 70  # letters of a kernel's name that a person reads
+ROUND_TRIP_S = 1e-3  # between a client and its server, with what either does around it: less is nobody's complaint
 # Time in these accounts is work; whether it is fast is for the proofs to show.
 WORK = (Category.COMPUTE, Category.PREFILL, Category.FIRST_TOKEN, Category.DECODE)
 
@@ -72,7 +73,7 @@ def judge(
     why = _why_not(
         proofs, unexplained, unread, complained, contradictions, nothing_read=not anything_read,
         lost=next((f"{n.source.place}: {n.text}".removeprefix(": ") for n in evidence.notes if n.lost), ""),
-        in_line=not unread.files and not seen and _in_line(evidence, proofs), seen=seen,
+        in_line=not {*unread.files} - evidence.remarks and not seen and _in_line(evidence, proofs), seen=seen,
     )  # fmt: skip
     state = State.UNCLEAR if why else State.HEALTHY
     return Judgement(state, proofs, limit, unexplained, unread, why)
@@ -137,8 +138,17 @@ def _why_not(
 
 def _in_line(evidence: Evidence, proofs: Sequence[Proof]) -> bool:
     """Whether every file shows its own subject to be in line, by what was recorded and not by what somebody says of it."""
-    shown = {s.file for p in proofs if not p.lacks for reason in p.because for s in reason.sources if not s.stated}
-    return bool(shown) and all(name in shown and name not in evidence.composed for name in evidence.inputs)
+    shown = {
+        s.file
+        for p in proofs
+        if not p.lacks
+        for reason in p.because
+        for s in reason.sources
+        if not s.stated or s.file in evidence.records
+    }
+    return bool(shown) and all(
+        name in evidence.remarks or (name in shown and name not in evidence.composed) for name in evidence.inputs
+    )
 
 
 def _count(number: int, what: str) -> str:
@@ -156,7 +166,9 @@ def _unexplained(ledger: Ledger | None, findings: Sequence[Finding]) -> tuple[Un
     rows = [
         Unexplained(category.value, seconds, seconds / ledger.whole_s)
         for category, seconds in ledger.seconds.items()
-        if category not in WORK and category not in claimed and seconds > UNEXPLAINED_SHARE * ledger.whole_s
+        if category not in WORK
+        and category not in claimed
+        and seconds > max(UNEXPLAINED_SHARE * ledger.whole_s, ROUND_TRIP_S if category is Category.NETWORK else 0.0)
     ]
     return tuple(sorted(rows, key=lambda row: -row.seconds))
 

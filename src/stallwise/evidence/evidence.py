@@ -48,6 +48,8 @@ class Evidence:
     stems: set[str] = field(default_factory=set)  # words of all texts, each once
     passages: list[Passage] = field(default_factory=list)  # lines that may be quoted for those words
     composed: set[str] = field(default_factory=set)  # files that somebody put together of several things
+    remarks: set[str] = field(default_factory=set)  # short texts beside artifacts that neither ask nor complain
+    records: set[str] = field(default_factory=set)  # files of keys or columns with their numbers, and no sentences
     unread: list[Unread] = field(default_factory=list)  # what was read and not understood, file by file
     _parts: _Parts | None = field(default=None, init=False)
     _labels: dict[tuple[str, str], ByLabel] = field(default_factory=dict, init=False)
@@ -149,7 +151,7 @@ class Evidence:
             parts = self._parts = _Parts(
                 self._count(), facts_by_scope(self.facts), by_scope(self.all_series), by_scope(self.tables), by_scope(self.ledgers)
             )  # fmt: skip
-        view = Evidence(inputs=self.inputs, formats=self.formats, notes=self.notes, events=self.events)
+        view = Evidence(self.inputs, self.formats, notes=self.notes, events=self.events, records=self.records)
         view.facts.update(parts.facts.get(WHOLE, {}))
         view.facts.update(parts.facts.get(scope, {}))
         view.all_series = parts.series.get(scope, [])
@@ -162,7 +164,8 @@ class Evidence:
         other = Evidence(
             list(self.inputs), list(self.formats), all_series=list(self.all_series), tables=list(self.tables),
             ledgers=list(self.ledgers), timelines=list(self.timelines), notes=list(self.notes), events=list(self.events),
-            stems=set(self.stems), passages=list(self.passages), composed=set(self.composed), unread=list(self.unread),
+            stems=set(self.stems), passages=list(self.passages), composed=set(self.composed), remarks=set(self.remarks),
+            records=set(self.records), unread=list(self.unread),
         )  # fmt: skip
         other.facts.update({name: list(facts) for name, facts in self.facts.items()})
         return other

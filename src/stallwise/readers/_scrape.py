@@ -182,5 +182,9 @@ def grew(before: Scrape, after: Scrape) -> bool:
     counts = [(before.counters[w], after.counters[w]) for w in before.counters]
     for word, histogram in before.histograms.items():
         later = after.histograms[word]
-        counts += [(histogram.count, later.count), *((c, later.edges.get(e, 0.0)) for e, c in histogram.edges.items())]
+        counts += [
+            (histogram.count, later.count),
+            (histogram.total, later.total),
+            *((c, later.edges.get(e, 0.0)) for e, c in histogram.edges.items()),
+        ]
     return all(a <= b for a, b in counts) and any(a < b for a, b in counts)

@@ -8,10 +8,11 @@ from stallwise.doctor.findings.step_facts import percent
 from stallwise.evidence.catalog import serving as v
 from stallwise.evidence.event import Event
 from stallwise.evidence.evidence import Evidence
-from stallwise.evidence.fact import Source
+from stallwise.evidence.fact import Fact, Source
 from stallwise.evidence.quantity import Quantity
 
 REFUSED = "request-refused"
+STATE = (v.RUNNING, v.RUNNING_MAX, v.WAITING, v.SAMPLES)  # of an engine, as it tells it itself
 _LINE = re.compile(r"(\d+)\s*$")
 
 
@@ -39,10 +40,22 @@ def _largest(events: list[Event], slot: str) -> float:
     return max((float(e.slots[slot]) for e in events if slot in e.slots), default=0.0)
 
 
+def recorded(evidence: Evidence, fact: Fact) -> bool:
+    """Whether a program wrote it down, and nobody said it in a sentence."""
+    return not fact.stated or fact.source.file in evidence.records
+
+
+def is_engine(evidence: Evidence) -> bool:
+    """Whether an engine's own state is there, and not only what its clients saw."""
+    state = [f for q in STATE for f in evidence.all(q) if f.scope.run != "before" and recorded(evidence, f)]
+    rated = any(evidence.all(q) for q in (v.ACHIEVED_RATE, v.OFFERED_RATE))
+    return bool(state) or (bool(evidence.all(v.REQUESTS_DONE)) and not rated)
+
+
 def described(evidence: Evidence) -> str:
     """Everything that is known, in the order of a request."""
     value = evidence.value
-    parts = [_load(evidence), _cache(evidence)]
+    parts = [_load(evidence), _offered(evidence), _cache(evidence)]
     parts += [
         _counted(evidence, v.PREEMPTED, "preempted"),
         _counted(evidence, v.REQUESTS_DONE, "served"),
@@ -50,16 +63,27 @@ def described(evidence: Evidence) -> str:
         refusals(evidence),
         _rate(evidence),
         f"prefix hits {percent(value(v.HIT_SHARE))}" if evidence.get(v.HIT_SHARE) else "",
-        _time(evidence, v.TTFT, v.TTFT_MEDIAN, v.TTFT_TAIL, "first token in"),
-        _time(evidence, v.TPOT, v.TPOT_MEDIAN, v.TPOT_TAIL, "later tokens each in"),
-        _time(evidence, v.REQUEST_TIME, v.REQUEST_MEDIAN, v.REQUEST_TAIL, "a request in"),
+        _time(evidence, (v.TTFT, v.TTFT_MEDIAN, v.TTFT_MEAN, v.TTFT_TAIL, v.TARGET_TTFT), "first token in"),
+        _time(evidence, (v.TPOT, v.TPOT_MEDIAN, v.TPOT_MEAN, v.TPOT_TAIL, v.TARGET_TPOT), "later tokens each in"),
+        _time(evidence, (v.REQUEST_TIME, v.REQUEST_MEDIAN, None, v.REQUEST_TAIL, None), "a request in"),
         _prompts(evidence),
-        _part(evidence, v.QUEUE_TIME, "in the queue"),
+        _part(evidence, v.QUEUE_TIME if evidence.get(v.QUEUE_TIME) else v.QUEUE_TAIL, "in the queue"),
         _part(evidence, v.DECODE_TIME, "in the model"),
         f"mean batch {value(v.BATCH_MEAN):.3g}" if evidence.get(v.BATCH_MEAN) else "",
         f"GPU {percent(value(v.GPU_BUSY))} busy" if evidence.get(v.GPU_BUSY) else "",
         _counted(evidence, v.SAMPLES, "samples") if value(v.SAMPLES, 0.0) > 1 else "",
     ]
+    return ", ".join(part for part in parts if part)
+
+
+def _offered(evidence: Evidence) -> str:
+    reached, offered, users, made = (
+        evidence.value(q) for q in (v.ACHIEVED_RATE, v.OFFERED_RATE, v.CONCURRENCY, v.OUTPUT_RATE)
+    )
+    asked = f" of {offered:.4g} asked" if offered < float("inf") and offered != reached else ""
+    parts = [f"{reached:.4g} a second{asked}" if reached == reached else ""]
+    parts.append(f"{made:,.0f} tokens/s" if made == made else "")
+    parts.append(f"at most {users:.0f} at once" if users == users else "")
     return ", ".join(part for part in parts if part)
 
 
@@ -122,10 +146,11 @@ def short_time(seconds: float) -> str:
     return f"{seconds / 1e-6:.3g} us"
 
 
-def _time(evidence: Evidence, mean: Quantity, middle: Quantity, tail: Quantity, words: str) -> str:
-    if evidence.get(mean) is None:
+def _time(evidence: Evidence, of: tuple[Quantity | None, ...], words: str) -> str:
+    """The value, and its other statistics beside it."""
+    value, *others = (evidence.value(q) if q is not None else float("nan") for q in of)
+    if value != value:
         return ""
-    parts = [f"median {short_time(evidence.value(middle))}" if evidence.get(middle) else ""]
-    parts.append(f"99% within {short_time(evidence.value(tail))}" if evidence.get(tail) else "")
-    beside = ", ".join(part for part in parts if part)
-    return f"{words} {short_time(evidence.value(mean))}" + (f" ({beside})" if beside else "")
+    titles = ("median {}", "mean {}", "tail {}", "{} wanted")
+    beside = ", ".join(t.format(short_time(x)) for t, x in zip(titles, others, strict=True) if x == x)
+    return f"{words} {short_time(value)}" + (f" ({beside})" if beside else "")

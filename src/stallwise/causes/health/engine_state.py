@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from stallwise.causes.health._ceiling import WEIGHT_LEVERS
 from stallwise.causes.health._second_number import highest, of_now
-from stallwise.causes.health._served import described, line_of
+from stallwise.causes.health._served import described, is_engine, line_of
 from stallwise.doctor.findings.finding import Reason
 from stallwise.doctor.findings.program_end import before_shutdown
 from stallwise.doctor.findings.proof import Limit, Proof
@@ -45,7 +45,7 @@ NO_PARTS = "what a request's time consists of is not on this page (no time to fi
 def engine_state(evidence: Evidence) -> Proof | None:
     """Queue, preemptions, KV and the times of requests."""
     seen_now = [f for q in SEEN for f in evidence.all(q) if f.scope.run != "before"]
-    if not seen_now or evidence.all(v.OFFERED_RATE):
+    if not seen_now or not is_engine(evidence):
         return None
     says = described(evidence)
     seen, floor = _most(evidence, v.DECODE_SEEN), evidence.value(v.DECODE_EXPECTED)

@@ -1,35 +1,48 @@
-"""A load test is in line when what was asked was served: no failures, the offered rate reached, tails near their medians.
+"""A load test, a sweep or a summary of requests is in line when what was asked was served: no failures, the offered rate reached, tails
+near their medians or within the target, and waits that more load hardly lengthened.
 
-Refuted by: failed requests, a rate below the one that was offered, the slowest hundredth of first and later tokens.
+Refuted by: failed requests, a rate below the one that was offered, the slowest hundredth of first and later tokens, a queue, preemptions,
+a load from which the rate no longer rises.
 """
 
 from __future__ import annotations
 
-from stallwise.causes.health._served import short_time
+import math
+
+from stallwise.causes.health._served import described, is_engine, recorded, short_time
 from stallwise.doctor.findings.finding import Reason
 from stallwise.doctor.findings.proof import Proof
 from stallwise.evidence.capture import SERVE_BENCH, SERVE_METRICS
 from stallwise.evidence.catalog import serving as v
 from stallwise.evidence.evidence import Evidence
-from stallwise.evidence.quantity import Quantity
+from stallwise.evidence.fact import Scope
 
 REACHED = 0.95  # of the offered rate
 FAILED = 0.01  # of the requests
 TAIL = 5.0  # times the median that the slowest hundredth may take
 LATE_S = 2.0  # a first token later than this is a complaint by itself
-SERVED = (v.ACHIEVED_RATE, v.OUTPUT_RATE, v.TTFT)
+QUEUED = 0.2  # of a request's time
+OUTGREW, LONGER = 2.0, 4.0  # times what the load grew, and times by itself, that a first token may come later
+ROOM = 0.90  # of the KV cache
+SERVED = (v.ACHIEVED_RATE, v.OUTPUT_RATE, v.QUEUE_TAIL, v.TTFT, v.REQUEST_TIME)
+LOADS = (v.OFFERED_RATE, v.CONCURRENCY, v.ACHIEVED_RATE)
 
 
 def load_test(evidence: Evidence) -> Proof | None:
-    """One result; several of a sweep are compared elsewhere."""
-    runs = {f.scope.run for f in evidence.all(v.ACHIEVED_RATE) if f.scope.run}
-    if len(runs) != 1 or any(evidence.all(q) for q in (v.SAMPLES, v.RUNNING)):
+    """One result, or the heaviest load of a sweep."""
+    served = [f for q in SERVED for f in evidence.all(q) if recorded(evidence, f)]
+    rated = any(evidence.all(q) for q in SERVED[:3])
+    if not served or not rated or is_engine(evidence):
         return None
-    served = [f for q in SERVED for f in evidence.all(q)]
-    out = _out_of_line(evidence)
-    says = _described(evidence)
+    runs = {f.scope.run for f in served if f.scope.run and f.scope.run != "before"}
+    swept = evidence.get(v.LOAD_GROWTH)
+    if len(runs) > 1 and swept is None:
+        return None  # several runs of one load are compared elsewhere
+    view = evidence.within(Scope(run=_heaviest(evidence))) if runs else evidence
+    out = _out_of_line(view) or (_knee(evidence) if swept else "")
+    says = (_grown(evidence) if swept else "") + described(view)
     return Proof(
-        of="load test",
+        of="load test" if any(evidence.all(q) for q in LOADS) else "requests served",
         says=says + ("" if out else "; what more load does is not in this file"),
         because=(Reason(says, tuple(dict.fromkeys(f.source for f in served))),),
         confidence=0.8,
@@ -38,6 +51,29 @@ def load_test(evidence: Evidence) -> Proof | None:
         covers_run=False,
         next=(SERVE_METRICS, SERVE_BENCH) if out else (),
     )
+
+
+def _heaviest(evidence: Evidence) -> str | None:
+    for quantity in LOADS:
+        loads = [(f.number, f.scope.run) for f in evidence.all(quantity) if f.scope.run and math.isfinite(f.number)]
+        if loads:
+            return max(loads)[1]
+    return None
+
+
+def _grown(evidence: Evidence) -> str:
+    load, rate, first, later = (evidence.value(q) for q in (v.LOAD_GROWTH, v.RATE_GROWTH, v.TTFT_GROWTH, v.TPOT_GROWTH))
+    parts = [f"{load:.3g}x the load gave {rate:.3g}x the rate" if rate == rate else f"under {load:.3g}x the load"]
+    parts.append(f"waits {first:.2g}x as long" if first == first else "")
+    parts.append(f"later tokens {later:.2g}x" if later == later else "")
+    return ", ".join(part for part in parts if part) + "; at the most load "
+
+
+def _knee(evidence: Evidence) -> str:
+    load, first = evidence.value(v.LOAD_GROWTH), evidence.value(v.TTFT_GROWTH)
+    if plateau := evidence.get(v.PLATEAU_LOAD):
+        return f"from a load of {plateau} on the rate no longer rises."
+    return f"waits grew {first:.3g}x with {load:.3g}x the load." if first > max(LONGER, OUTGREW * load) else ""
 
 
 def _out_of_line(evidence: Evidence) -> str:
@@ -50,33 +86,16 @@ def _out_of_line(evidence: Evidence) -> str:
         return f"{reached:.3g} of {offered:.3g} requests a second are served."
     if value(v.TTFT) > LATE_S:
         return f"the first token takes {short_time(value(v.TTFT))}."
-    for name, middle, tail in (("first token", v.TTFT, v.TTFT_TAIL), ("later token", v.TPOT, v.TPOT_TAIL)):
-        if value(tail) > TAIL * value(middle):
+    if value(v.PREEMPTED, 0.0) > 0 or value(v.KV_MAX, 0.0) > ROOM:
+        return "the KV cache is full, or requests were thrown out of it."
+    queue, whole = max(value(v.QUEUE_TIME, 0.0), value(v.QUEUE_TAIL, 0.0)), value(v.REQUEST_TIME, value(v.TTFT))
+    if queue > QUEUED * whole:
+        return f"a request waits {short_time(queue)} of its {short_time(whole)} in the queue."
+    for name, middle, tail, target in (
+        ("first token", v.TTFT, v.TTFT_TAIL, v.TARGET_TTFT), ("later token", v.TPOT, v.TPOT_TAIL, v.TARGET_TPOT)
+    ):  # fmt: skip
+        if value(tail, value(middle)) > value(target):
+            return f"the slowest hundredth waits {short_time(value(tail, value(middle)))} for a {name}, {short_time(value(target))} are wanted."
+        if not value(target) > 0 and value(tail) > TAIL * value(middle):
             return f"the slowest hundredth waits {short_time(value(tail))} for a {name}, the median {short_time(value(middle))}."
     return ""
-
-
-def _described(evidence: Evidence) -> str:
-    value = evidence.value
-    done, failed, offered = value(v.REQUESTS_DONE), value(v.FAILED), value(v.OFFERED_RATE)
-    parts = [
-        f"{done:,.0f} requests served" if done == done else "",
-        f"{failed:,.0f} failed" if failed == failed else "",
-    ]
-    asked = f" of {offered:.4g} asked" if offered < float("inf") else ""
-    parts.append(f"{value(v.ACHIEVED_RATE):.4g} a second{asked}")
-    parts.append(f"{value(v.OUTPUT_RATE):,.0f} tokens/s" if evidence.get(v.OUTPUT_RATE) else "")
-    parts.append(f"at most {value(v.CONCURRENCY):.0f} at once" if evidence.get(v.CONCURRENCY) else "")
-    parts.append(_time(evidence, "first token", v.TTFT, v.TTFT_MEAN, v.TTFT_TAIL))
-    parts.append(_time(evidence, "later tokens", v.TPOT, v.TPOT_MEAN, v.TPOT_TAIL))
-    parts.append(_time(evidence, "a request", v.REQUEST_TIME, v.REQUEST_TIME, v.REQUEST_TAIL))
-    return ", ".join(part for part in parts if part)
-
-
-def _time(evidence: Evidence, words: str, middle: Quantity, mean: Quantity, tail: Quantity) -> str:
-    if evidence.get(middle) is None:
-        return ""
-    beside = [f"mean {short_time(evidence.value(mean))}" if mean is not middle and evidence.get(mean) else ""]
-    beside.append(f"99% within {short_time(evidence.value(tail))}" if evidence.get(tail) else "")
-    inside = ", ".join(part for part in beside if part)
-    return f"{words} {short_time(evidence.value(middle))}" + (f" ({inside})" if inside else "")

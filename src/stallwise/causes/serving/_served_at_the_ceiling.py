@@ -5,30 +5,32 @@ from __future__ import annotations
 from stallwise.causes.serving._each_run import facts
 from stallwise.doctor.findings.finding import Finding, Fix, Gain, Reason
 from stallwise.evidence.capture import SERVE_BENCH
-from stallwise.evidence.catalog import serving
+from stallwise.evidence.catalog import serving, stated
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Category
 
 MOSTLY_BYTES = 0.6  # of the iteration
-AS_EXPECTED = 1.5  # measured over expected: the model's own error is within this
+LATE_S = 2.0  # a first token later than this is what is complained of
 FP8_SAVES = (0.3, 0.5)  # of reading weights; KV stays unless quantised too
 
 
 def served_at_the_ceiling(evidence: Evidence) -> Finding | None:
     """The measured iteration is what reading the bytes takes."""
     share, seen = evidence.value(serving.BYTES_SHARE), evidence.value(serving.DECODE_SEEN)
-    expected, batch = evidence.value(serving.DECODE_EXPECTED), evidence.value(serving.COMPUTE_BATCH)
-    if not share >= MOSTLY_BYTES or not seen <= AS_EXPECTED * expected:
+    expected = evidence.get(serving.DECODE_EXPECTED) or evidence.get(serving.DECODE_FLOOR)
+    if not share >= MOSTLY_BYTES or expected is None:
         return None
+    asked = any(evidence.all(q) for q in (stated.SYMPTOM, stated.ASKED))  # whoever asks for more speed meets this limit
+    waits = evidence.value(serving.WAITING, 0.0) > 0 or evidence.value(serving.TTFT, 0.0) > LATE_S
     gain = Gain(FP8_SAVES[0] * share * seen, FP8_SAVES[1] * share * seen, "half the bytes of the weights")
     return Finding(
         headline=f"Decode runs at the memory roof: {share:.0%} of each {seen * 1e3:.1f} ms iteration reads weights and KV.",
         confidence=0.8,
-        optional=True,
+        optional=not asked or waits,
         because=(
-            Reason.of(f"{seen * 1e3:.1f} ms an iteration against {expected * 1e3:.1f} ms expected from bytes over bandwidth",
-                      *facts(evidence, serving.DECODE_SEEN, serving.DECODE_EXPECTED)),
-            Reason.of(f"arithmetic becomes the limit only beyond a batch of {batch:.0f}", *facts(evidence, serving.COMPUTE_BATCH)),
+            Reason.of(f"{seen * 1e3:.1f} ms an iteration against {expected} expected from bytes over bandwidth",
+                      *facts(evidence, serving.DECODE_SEEN), expected),
+            *(Reason.of(f"arithmetic becomes the limit only beyond a batch of {f.number:.0f}", f) for f in facts(evidence, serving.COMPUTE_BATCH)),
         ),
         category=Category.DECODE,
         gain=gain,

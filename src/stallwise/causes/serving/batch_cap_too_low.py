@@ -22,6 +22,8 @@ requests that the free cache would hold, never more than were waiting.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from stallwise.causes.serving._each_run import facts, surest
 from stallwise.doctor.findings.clue import Clue, above
 from stallwise.doctor.findings.finding import Finding, Fix, Reason
@@ -33,12 +35,14 @@ from stallwise.evidence.evidence import Evidence
 ROOM = 0.6  # KV use below which memory cannot be why requests wait
 QUEUED = 0.3  # share of samples with a queue: not a passing burst
 CROWDED = 0.4  # of the engine's time that prefill needs
+ALWAYS = 0.95  # of what runs now: a mean since the start as high says that hardly ever another number ran
 
 
-@rule(serving.SAMPLES)
+@rule()
 def batch_cap_too_low(evidence: Evidence) -> Finding | None:
-    """Waiting at the cap with an empty cache."""
-    return surest(evidence, _judge)
+    """Waiting at the cap with an empty cache; a batch that grows no more with the load, or never did."""
+    found = surest(evidence, _judge) if evidence.all(serving.SAMPLES) else None
+    return found or _same_batch(evidence)
 
 
 def _judge(evidence: Evidence) -> Finding | None:
@@ -60,16 +64,54 @@ def _judge(evidence: Evidence) -> Finding | None:
         return None  # the batch is past the ridge: a higher cap only shares the same arithmetic among more
     room = limit / kv if kv > 0 else float("inf")
     reach = min(room, limit + max(waiting, 1.0))
+    because = (
+        Reason.of(f"running never passes {limit:.0f} while requests wait", *facts(evidence, serving.RUNNING_MAX, serving.PINNED_AT)),
+        Reason.of(f"KV use is {kv:.1%} then", *facts(evidence, serving.KV_QUEUED)),
+        *((Reason.of(f"the cap was set to {cap:.0f}", *facts(evidence, serving.MAX_SEQS)),) if cap == cap else ()),
+    )  # fmt: skip
+    headline = f"Only {limit:.0f} may run at once while others wait and {1 - kv:.0%} of the KV cache is free."
+    return _found(headline, confidence, because, limit, reach, f" (the free cache holds {min(room, 1e6):,.0f})")
+
+
+def _same_batch(evidence: Evidence) -> Finding | None:
+    """Loads that change nothing but the wait; or a single page whose mean batch since the start is what runs now, beside a queue."""
+    pinned, running, waiting = (evidence.get(q) for q in (serving.PINNED_AT, serving.RUNNING, serving.WAITING))
+    mean = evidence.get(serving.BATCH_MEAN)
+    if evidence.value(serving.KV_MAX, 0.0) >= ROOM:
+        return None
+    if pinned is not None and pinned.number > 0 and evidence.all(serving.LOAD_GROWTH):
+        limit, most = pinned.number, max((f.number for f in evidence.all(serving.CONCURRENCY)), default=pinned.number)
+        because = Reason.of(
+            f"from {limit:.0f} requests at once on, more of them change neither the rate nor the pace of a running one, "
+            f"and the first token comes {evidence.value(serving.TTFT_GROWTH):.0f}x later",
+            *facts(evidence, serving.PLATEAU_RATE, serving.TTFT_GROWTH),
+        )
+    elif running and waiting and mean and waiting.number > 0 and mean.number >= ALWAYS * running.number >= ALWAYS:
+        limit, most = running.number, running.number + waiting.number
+        because = Reason.of(
+            f"{waiting} wait while {running} runs, and since the start {mean.number:.3g} were computed together on average",
+            running, waiting, mean,
+        )  # fmt: skip
+    else:
+        return None
+    headline = f"No more than {limit:.0f} ever run at once, however many wait."
+    against = (
+        ()
+        if evidence.all(serving.KV_MAX)
+        else (Reason("how full the KV cache is was not seen: a full one holds the batch as well"),)
+    )
+    return replace(_found(headline, 0.7, (because,), limit, max(most, limit + 1), ""), against=against)
+
+
+def _found(
+    headline: str, confidence: float, because: tuple[Reason, ...], limit: float, reach: float, holds: str
+) -> Finding:
     return Finding(
-        headline=f"Only {limit:.0f} may run at once while others wait and {1 - kv:.0%} of the KV cache is free.",
+        headline=headline,
         confidence=confidence,
-        because=(
-            Reason.of(f"running never passes {limit:.0f} while requests wait", *facts(evidence, serving.RUNNING_MAX, serving.PINNED_AT)),
-            Reason.of(f"KV use is {kv:.1%} then", *facts(evidence, serving.KV_QUEUED)),
-            *((Reason.of(f"the cap was set to {cap:.0f}", *facts(evidence, serving.MAX_SEQS)),) if cap == cap else ()),
-        ),
+        because=because,
         fixes=(
-            Fix(f"Raise max_num_seqs from {limit:.0f} to {reach:.0f} or more (the free cache holds {min(room, 1e6):,.0f})",
+            Fix(f"Raise max_num_seqs (slots, max batch) from {limit:.0f} to {reach:.0f} or more{holds}",
                 worth=f"up to {reach / limit:.1f}x throughput while decode is bound by memory; the queue goes",
                 cost="a restart", risk="time per token rises with the batch: stop where it meets the target"),
             Fix("Then raise max_num_batched_tokens if prefill holds the batch back", worth="shorter queue",

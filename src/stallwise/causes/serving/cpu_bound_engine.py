@@ -29,6 +29,7 @@ from stallwise.doctor.findings.rule import rule
 from stallwise.evidence.capture import NVIDIA_SMI, PY_SPY
 from stallwise.evidence.catalog import hardware, run, serving
 from stallwise.evidence.evidence import Evidence
+from stallwise.evidence.fact import Fact
 from stallwise.evidence.ledger import Category
 
 CLUES = (above(run.HOST_HOT_SHARE, 0.3, "fair when seen", "one function takes much of the host's own time"),)
@@ -40,11 +41,14 @@ HALF = 0.5  # of an iteration: the host takes longer than the GPU
 SLOWER = 2.5  # decode iterations over what memory and arithmetic allow
 
 
-@rule(serving.ENGINE)
+@rule()
 def cpu_bound_engine(evidence: Evidence) -> Finding | None:
-    """A core or a quota used up beside an idle GPU."""
-    used = max(evidence.all(serving.CPU_USED), key=lambda f: f.number, default=None)
-    limit = evidence.value(serving.CPU_LIMIT)
+    """A core or a quota used up beside an idle GPU; a host's part of each iteration that is longer than the GPU's."""
+    if not any(
+        evidence.all(q) for q in (serving.ENGINE, serving.CPU_USED, serving.DEVICE_SHARE, serving.SAMPLING_TIME)
+    ):
+        return None
+    used, limit = _quota(evidence)
     cores, idle = evidence.value(run.HOST_BUSY_CORES), evidence.value(run.HOST_IDLE_SHARE)
     busy = _gpu_busy(evidence)
     reasons, confidence = [], 0.0
@@ -59,6 +63,14 @@ def cpu_bound_engine(evidence: Evidence) -> Finding | None:
         reasons.append(Reason.of(f"one process keeps {cores:.0%} of one core busy while the machine is {idle:.0%} idle",
                                  *facts(evidence, run.HOST_BUSY_CORES, run.HOST_IDLE_SHARE)))  # fmt: skip
         confidence = max(confidence, 0.6)
+    sampling = next((f for f in evidence.all(serving.SAMPLING_TIME) if f.scope.run != "before"), None)
+    step = next((f for f in evidence.all(run.STEP_TIME) if sampling and f.source == sampling.source), None)
+    if sampling and step and step.number > 0 and sampling.number >= HALF * step.number:
+        share = sampling.number / step.number
+        reasons.append(
+            Reason.of(f"sampling on the CPU takes {sampling} of an iteration of {step}: {share:.0%}", sampling, step)
+        )
+        confidence = 0.85
     device = evidence.value(serving.DEVICE_SHARE)
     if device < GPU_IDLE:
         reasons.append(
@@ -103,12 +115,21 @@ def cpu_bound_engine(evidence: Evidence) -> Finding | None:
     )
 
 
+def _quota(evidence: Evidence) -> tuple[Fact | None, float]:
+    """The cores in use that are nearest to what is allowed, and what is: of one row or moment where both stand there."""
+    limits = {f.source: f.number for f in evidence.all(serving.CPU_LIMIT)}
+    allowed = evidence.value(serving.CPU_LIMIT)
+    pairs = [(f, limit) for f in evidence.all(serving.CPU_USED) if (limit := limits.get(f.source, allowed)) != 0]
+    return max(pairs, key=lambda p: p[0].number / p[1], default=(None, allowed))
+
+
 def _gpu_busy(evidence: Evidence) -> float:
     """At the plateau where known; else the lowest of the GPUs or runs, since the sick one is what is asked about."""
     plateau = evidence.value(serving.PLATEAU_GPU_BUSY)
     if plateau == plateau:
         return plateau
-    return min((f.number for f in evidence.all(hardware.GPU_UTILISATION)), default=float("nan"))
+    told = (*evidence.all(hardware.GPU_UTILISATION), *evidence.all(run.GPU_BUSY))
+    return min((f.number for f in told), default=float("nan"))
 
 
 def _fixes(evidence: Evidence, busy: float, quota: bool, limit: float) -> tuple[Fix, ...]:

@@ -16,7 +16,7 @@ from stallwise.physics.sim.service import Settings
 from stallwise.physics.sim.what_if import Point
 from stallwise.physics.specs.deployment import ENGINES, Deployment
 from stallwise.physics.specs.dtype import ALIASES, BYTES
-from stallwise.physics.specs.hardware import find_gpu
+from stallwise.physics.specs.hardware import Gpu, find_gpu
 from stallwise.physics.specs.model import Model
 from stallwise.physics.specs.models import known_model
 
@@ -50,10 +50,14 @@ def number(evidence: Evidence, *quantities: Quantity) -> float:
     return float("nan")
 
 
+def card_of(evidence: Evidence) -> Gpu | None:
+    """What it runs on, as a program or somebody says."""
+    return find_gpu(evidence.text(hardware.GPU_NAME) or evidence.text(stated.GPU))
+
+
 def deployment_of(evidence: Evidence) -> Deployment | None:
     """The served model on its cards; None where model or card is not known."""
-    name = evidence.text(serving.MODEL) or evidence.text(serving.MODEL)
-    card = find_gpu(evidence.text(hardware.GPU_NAME) or evidence.text(stated.GPU))
+    name, card = evidence.text(serving.MODEL), card_of(evidence)
     if card is None:
         return None
     try:

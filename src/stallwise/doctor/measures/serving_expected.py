@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from stallwise.doctor.measures._serving_point import deployment_of
+from stallwise.doctor.measures._serving_point import card_of, deployment_of
 from stallwise.evidence.catalog import serving
 from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import Fact, Scope, Source
@@ -24,6 +24,7 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
     yield from _ledger(evidence)
     deployment = deployment_of(evidence)
     if deployment is None:
+        yield from _alone(evidence)
         return
     source = Source("computed", f"{deployment.model.name} on {deployment.gpu.title}, {deployment.label}")
     work = Engine(deployment).work
@@ -45,6 +46,17 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
         yield Fact(serving.DECODE_SEEN, seen, source)
         reading = float(parts.weights_s + parts.kv_s)
         yield Fact(serving.BYTES_SHARE, min(1.0, reading / seen), source)
+
+
+def _alone(evidence: Evidence) -> Iterator[Item]:
+    """Of a model that is not known its weights' bytes are enough: one request reads all of them for each token."""
+    card, weights, seen = card_of(evidence), evidence.get(serving.WEIGHT_MEMORY), _seen(evidence)
+    if card is None or weights is None or not seen or evidence.value(serving.RUNNING) != 1:
+        return
+    floor = weights.number / card.bandwidth_byte_per_s
+    yield Fact(serving.DECODE_FLOOR, floor, weights.source)
+    yield Fact(serving.DECODE_SEEN, seen, weights.source)
+    yield Fact(serving.BYTES_SHARE, min(1.0, floor / seen), weights.source)
 
 
 def _prefill_load(evidence: Evidence, engine: Engine, source: Source) -> Iterator[Item]:

@@ -1,99 +1,95 @@
-"""Several benchmark results at different loads: what grew with the load, and what no longer did."""
+"""A service under several loads (results of a load test, rows of a table, or before and now): what grew with the load, and what no
+longer did."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from itertools import pairwise
+from typing import TypeAlias
 
-from stallwise.evidence.catalog import serving
+from stallwise.evidence.catalog import quantities, serving
 from stallwise.evidence.evidence import Evidence, Item
-from stallwise.evidence.fact import Fact, Scope
+from stallwise.evidence.fact import Fact
 from stallwise.evidence.quantity import Quantity
 
 ORDER = 2  # after the phases of a log
 MORE_LOAD = 1.2  # loads nearer than this are the same point measured twice
 PLATEAU_GROWTH = 1.05  # a rate that grows by less under more load has met a limit
+SAME_PACE = 1.1  # of a token, from where the rate stands still on: no more run together than there
+DOUBLED = 2.0  # the load, beyond that point
+WAITS_LONGER = 4.0  # times: who joins waits, and does not run
+BEFORE = "before"
+
+Point: TypeAlias = dict[str, Fact]  # by quantity
+
+LOADS = (serving.OFFERED_RATE, serving.CONCURRENCY, serving.ACHIEVED_RATE, serving.RUNNING, serving.WAITING)
+FIRST = (serving.TTFT, serving.TTFT_TAIL, serving.REQUEST_TIME, serving.REQUEST_TAIL)
+LATER = (serving.TPOT, serving.TPOT_TAIL, serving.PER_REQUEST_RATE)
+RATES = (serving.ACHIEVED_RATE, serving.OUTPUT_RATE)
 
 
 def from_evidence(evidence: Evidence) -> Iterator[Item]:
-    """Growth from the lowest to the highest load; the rate at which it stops."""
-    points = sorted((load, scope) for scope in _runs(evidence) if (load := _load(evidence, scope)) is not None)
-    if len(points) < 2:
-        yield from _then_and_now(evidence)
-    if len(points) < 2 or points[0][0] <= 0.0 or points[-1][0] < MORE_LOAD * points[0][0]:
+    """Growth from the lowest to the highest load; the load at which the rate stops, and whether the batch does."""
+    load, points = next(filter(None, (_by_load(points) for points in _sets(evidence))), (None, []))
+    if load is None:
         return
-    low, high = points[0][1], points[-1][1]
-    source = (
-        _of(evidence, serving.TTFT, high) or _of(evidence, serving.ACHIEVED_RATE, high) or _any(evidence, high)
-    ).source
-    yield Fact(serving.LOAD_GROWTH, points[-1][0] / points[0][0], source, samples=len(points))
-    pairs = (
-        (serving.TTFT, serving.TTFT_GROWTH),
-        (serving.TPOT, serving.TPOT_GROWTH),
-        (serving.ACHIEVED_RATE, serving.RATE_GROWTH),
-    )
-    for quantity, growth in pairs:
-        before, after = _of(evidence, quantity, low), _of(evidence, quantity, high)
-        if before and after and before.number > 0:
-            yield Fact(growth, after.number / before.number, after.source, samples=len(points))
-    for (load, scope), (more, beyond) in zip(points, points[1:], strict=False):
-        first, second = (
-            _of(evidence, serving.ACHIEVED_RATE, Scope(run=scope)),
-            _of(evidence, serving.ACHIEVED_RATE, Scope(run=beyond)),
-        )
-        if first and second and more >= MORE_LOAD * load and second.number < PLATEAU_GROWTH * first.number:
-            yield Fact(serving.PLATEAU_RATE, second.number, second.source)
+    low, high = points[0], points[-1]
+    source = next((high[q.name].source for q in (*FIRST, *RATES) if q.name in high), high[load.name].source)
+    yield Fact(serving.LOAD_GROWTH, high[load.name].number / low[load.name].number, source, samples=len(points))
+    for asked, growth in ((FIRST, serving.TTFT_GROWTH), (LATER, serving.TPOT_GROWTH), (RATES, serving.RATE_GROWTH)):
+        if (found := _growth(low, high, asked)) is not None:
+            yield Fact(growth, found, source, samples=len(points))
+    if (rate := next((q for q in RATES if all(q.name in p for p in points) and q is not load), None)) is None:
+        return
+    for at, (less, more) in enumerate(pairwise(points)):
+        beyond = high[load.name].number / less[load.name].number
+        if more[rate.name].number < PLATEAU_GROWTH * less[rate.name].number:
+            yield Fact(serving.PLATEAU_RATE, more[rate.name].number, source, note=rate.name)
+            yield Fact(serving.PLATEAU_LOAD, less[load.name].number, source, note=load.name)
+            pace, wait = _growth(less, high, LATER), _growth(points[max(at - 1, 0)], high, FIRST)
+            held = pace is not None and 1 / SAME_PACE < pace < SAME_PACE and (wait or 0.0) > WAITS_LONGER
+            if held and beyond >= DOUBLED and load is serving.CONCURRENCY:
+                yield Fact(serving.PINNED_AT, less[load.name].number, source)
             return
 
 
-def _then_and_now(evidence: Evidence) -> Iterator[Item]:
-    """The same growth where a statement, or the phases of a log, tell of a calm before and a load now."""
-    ttft, tpot = (_pair(evidence, q) for q in (serving.TTFT, serving.TPOT))
-    speed = _pair(evidence, serving.PER_REQUEST_RATE)
-    if tpot is None and speed is not None and speed[1].number > 0:
-        slower = speed[0].number / speed[1].number
-    else:
-        slower = tpot[1].number / tpot[0].number if tpot and tpot[0].number > 0.0 else float("nan")
-    loads = (
-        _pair(evidence, q)
-        for q in (serving.OFFERED_RATE, serving.CONCURRENCY, serving.ACHIEVED_RATE, serving.RUNNING, serving.WAITING)
-    )
-    load = next(
-        (after.number / before.number for before, after in filter(None, loads) if before.number > 0.0), float("nan")
-    )
-    if not load >= MORE_LOAD or ttft is None:
-        return
-    source = ttft[1].source
-    yield Fact(serving.LOAD_GROWTH, load, source)
-    if ttft[0].number > 0.0:
-        yield Fact(serving.TTFT_GROWTH, ttft[1].number / ttft[0].number, source)
-    if slower == slower:
-        yield Fact(serving.TPOT_GROWTH, slower, source)
+def _sets(evidence: Evidence) -> Iterator[list[Point]]:
+    """Points that belong together: the runs of a load test, a table's rows, before and now."""
+    named: dict[str | None, Point] = {}
+    for quantity in (*LOADS, *FIRST, *LATER, *RATES):
+        for fact in evidence.all(quantity):
+            if fact.number > 0:
+                named.setdefault(fact.scope.run, {}).setdefault(quantity.name, fact)
+    loads = {q.name for q in LOADS}
+    yield [point for run, point in named.items() if run and run != BEFORE and point.keys() & loads]
+    for table in evidence.table(serving.LOAD_POINTS):
+        known = {q: column for q, column in table.columns.items() if q in quantities()}
+        yield [
+            {q: Fact(quantities()[q], float(c[at]), table.source) for q, c in known.items() if c[at] > 0}
+            for at in range(len(table))
+        ]
+    yield [named[run] for run in (BEFORE, None) if run in named]
 
 
-def _pair(evidence: Evidence, quantity: Quantity) -> tuple[Fact, Fact] | None:
-    before = next((f for f in evidence.all(quantity) if f.scope.run == "before" and f.number > 0), None)
-    after = next((f for f in evidence.all(quantity) if f.scope.run is None and f.number > 0), None)
-    return (before, after) if before and after else None
-
-
-def _runs(evidence: Evidence) -> list[str]:
-    return list(dict.fromkeys(f.scope.run for f in evidence.all(serving.ACHIEVED_RATE) if f.scope.run))
-
-
-def _load(evidence: Evidence, run: str) -> float | None:
-    """The rate that was offered, or the requests kept in flight, or (where neither is said) what was achieved."""
-    for quantity in (serving.OFFERED_RATE, serving.CONCURRENCY, serving.ACHIEVED_RATE):
-        fact = _of(evidence, quantity, run)
-        if fact is not None and math.isfinite(fact.number):
-            return fact.number
+def _by_load(points: list[Point]) -> tuple[Quantity, list[Point]] | None:
+    """In the order of the load that all of them tell, one point each load (the first); None where they are of one load."""
+    for quantity in LOADS:
+        if any(quantity.name not in p or not math.isfinite(p[quantity.name].number) for p in points):
+            continue
+        rising: list[Point] = []
+        for point in sorted(points, key=lambda p: p[quantity.name].number):
+            if not rising or point[quantity.name].number >= MORE_LOAD * rising[-1][quantity.name].number:
+                rising.append(point)
+        if len(rising) > 1:
+            return quantity, rising
     return None
 
 
-def _of(evidence: Evidence, quantity: Quantity, run: str | Scope) -> Fact | None:
-    name = run.run if isinstance(run, Scope) else run
-    return next((f for f in evidence.all(quantity) if f.scope.run == name), None)
-
-
-def _any(evidence: Evidence, run: str) -> Fact:
-    return next(f for f in evidence.all(serving.ACHIEVED_RATE) if f.scope.run == run)
+def _growth(less: Point, more: Point, asked: tuple[Quantity, ...]) -> float | None:
+    """How many times the first of these grew that both tell; of a rate of one request, by how much it fell."""
+    for quantity in asked:
+        if quantity.name in less and quantity.name in more:
+            ratio = more[quantity.name].number / less[quantity.name].number
+            return 1.0 / ratio if quantity is serving.PER_REQUEST_RATE else ratio
+    return None

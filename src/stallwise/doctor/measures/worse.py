@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from stallwise.evidence.catalog import change, quantities, stated
+from stallwise.evidence.catalog import change, quantities, serving, stated
 from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import Fact, Scope
 from stallwise.evidence.quantity import Quantity
 from stallwise.units import Unit
 
 BEFORE = "before"
-WORK = (stated.MICROBATCH, stated.GLOBAL_BATCH, stated.SEQUENCE)  # what a step has to do grows with each
+# What a step has to do grows with each, and how long a service's batch takes with who is in it.
+WORK = (stated.MICROBATCH, stated.GLOBAL_BATCH, stated.SEQUENCE, serving.CONCURRENCY, serving.OFFERED_RATE)
 
 
 def from_evidence(evidence: Evidence) -> Iterator[Item]:
@@ -26,7 +27,7 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
         if now is None or isinstance(now.value, str) or now.number <= 0:
             continue
         ratio = now.number / then.number if quantity.better == "lower" else then.number / now.number
-        ratio /= work if quantity.unit is Unit.SECOND else 1.0
+        ratio /= work if quantity.unit is Unit.SECOND or quantity is serving.PER_REQUEST_RATE else 1.0
         if ratio > 1.0:
             yield Fact(change.WORSE_RATIO, ratio, now.source, Scope(layer=name), samples=min(now.samples, then.samples))
 

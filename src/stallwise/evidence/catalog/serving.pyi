@@ -1,6 +1,7 @@
 from stallwise.evidence.quantity import Quantity
 
 ENGINE_SAMPLES: str
+LOAD_POINTS: str
 LATENCIES: str
 ENGINE: Quantity
 VERSION: Quantity
@@ -71,6 +72,7 @@ PAUSED: Quantity
 PER_REQUEST_RATE: Quantity
 FULL_RATE_RATIO: Quantity
 PREPROCESS_TIME: Quantity
+SAMPLING_TIME: Quantity
 MODEL_TIME: Quantity
 PINNED_AT: Quantity
 PREFILL_STALLS: Quantity
@@ -99,6 +101,7 @@ TTFT_GROWTH: Quantity
 TPOT_GROWTH: Quantity
 LOAD_GROWTH: Quantity
 RATE_GROWTH: Quantity
+PLATEAU_LOAD: Quantity
 KV_FORMAT: Quantity
 TARGET_TTFT: Quantity
 TARGET_TPOT: Quantity

@@ -27,10 +27,11 @@ def first_statement(sentences: Iterable[str], page: str) -> tuple[str, bool]:
     statement = next((s for s in sentences if _is_prose(s)), "")
     if not statement or _words("content").search(plain(page)):
         return "", False
-    return statement, _asks(page)
+    return statement, asks(page)
 
 
-def _asks(page: str) -> bool:
+def asks(page: str) -> bool:
+    """Whether somebody asks, is disappointed or sees a contrast with what should be."""
     return _QUESTION.search(page) is not None or _words("asking").search(plain(page)) is not None
 
 

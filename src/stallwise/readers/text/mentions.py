@@ -31,8 +31,9 @@ def _cards() -> re.Pattern[str]:
     from stallwise.physics.specs.hardware import all_gpus
 
     families = {part for gpu in all_gpus() for part in gpu.name.split("-") if _FAMILY.match(part)}
+    families |= {gpu.name.replace("-", "[- ]?") for gpu in all_gpus() if gpu.name.startswith("rtx-")}
     return re.compile(
-        rf"(?:(?<![\w.])(?P<count>\d{{1,6}}|{'|'.join(word_table('units.toml')['written_out'])})(?:\s?[x×]\s?|\s)(?:GPUs?\s)?|(?<![\w-]))(?:NVIDIA\s|AMD\s|Instinct\s)?"
+        rf"(?:(?<![\w.])(?P<count>\d{{1,6}}|{'|'.join(word_table('units.toml')['written_out'])})(?:\s?[x×]\s?|\s)(?:GPUs?\s)?|(?<![\w-]))(?:NVIDIA\s|AMD\s|Instinct\s|GeForce\s)*"
         rf"(?P<card>(?:{'|'.join(sorted(families, key=len, reverse=True))})(?:[- ](?:SXM\d?|PCIe|NVL|\d{{2,3}} ?GB))*)s?(?![\w])",
         re.IGNORECASE,
     )

@@ -34,7 +34,7 @@ _RUN_LABEL = re.compile(
 _REMARK = re.compile(r"\s{0,4}\([^()]{1,60}\)\s*$")
 _BRACKET = re.compile(r"[(\[]([^()\[\]]{1,24})[)\]]\s*$")
 _TEXTS = (Unit.TEXT, Unit.FLAG)
-_KIN = ((Unit.COUNT, Unit.TOKEN), (Unit.SHARE, Unit.RATIO))  # written alike
+_KIN = ((Unit.COUNT, Unit.TOKEN), (Unit.SHARE, Unit.RATIO), (Unit.PER_S, Unit.HERTZ))  # written alike
 _INHERITED = (Unit.SECOND, Unit.BYTE)  # of what is listed below a key; a rate's parts are rarely rates
 
 

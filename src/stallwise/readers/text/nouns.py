@@ -316,6 +316,8 @@ def _kin(sentence: Sentence, at: int) -> Kin | None:
     if not at:
         return None
     reading = sentence[at]
+    if _begins_a_count(sentence, at):
+        return None
     counted = not reading.unit or any(u in _COUNTED for u, _ in readings_of(reading.unit))
     if _compares(reading.path[0]) == (MOST, False):
         fits = _alike(sentence[at - 1], reading) or not sentence[at - 1].unit
@@ -337,6 +339,20 @@ def _kin(sentence: Sentence, at: int) -> Kin | None:
         if not reading.unit:
             return None  # a bare number is of the last one's kind or of its own
     return None
+
+
+def _begins_a_count(sentence: Sentence, at: int) -> bool:
+    """ "... to 9 s when we went from 10 to 30 users": a bare number whose successor has a noun of its own counts the same."""
+    if (
+        sentence[at].unit
+        or at + 1 >= len(sentence)
+        or sentence[at + 1].unit
+        or _compares(sentence[at + 1].path[-1])[0] != NOW
+    ):
+        return False
+    behind = words_of(clause_after(sentence[at + 1].after))
+    names = (name((" ".join(behind[:size]),), "", False, True) for size in range(1, min(len(behind), LONGEST_NOUN) + 1))
+    return any(found is not None and found.quantity.unit in _COUNTED for found in names)
 
 
 def _lasts(reading: Reading) -> bool:

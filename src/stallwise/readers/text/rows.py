@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -17,7 +17,7 @@ from stallwise.readers.text.entries import entries
 from stallwise.readers.text.name import Name, name, without_unit
 from stallwise.readers.text.scopes import BEFORE, EXPECTED, axis_of, outcome_of, scope_of
 from stallwise.readers.text.value import all_in_si, all_plausible, flag_in, in_si, number_in, plausible
-from stallwise.readers.text.words import word_table, words_of
+from stallwise.readers.text.words import is_statistic, word_table, words_of
 from stallwise.units import Unit, readings_of
 
 if TYPE_CHECKING:
@@ -195,6 +195,20 @@ def _text(cell: Cell) -> str:
 @cached_for_file
 def named_columns(rows: Rows) -> tuple[Column, ...]:
     """Columns that have a name, with their cells in SI. Several ask for those of the same table."""
+    from stallwise.readers.text import in_service
+
+    found = _columns(rows, "")
+    names = {c.named.quantity.name for c in found}
+    if not names & in_service.SIGNS:
+        return tuple(found)
+    own = {c.label for c in found}
+    found += [c for c in _columns(rows, "request") if c.label not in own]  # "p99 latency", "errors": of its requests
+    meant = (in_service.of_column(c.named.quantity, c.label, names) for c in found)
+    return tuple(replace(c, named=c.named._replace(quantity=q)) for c, q in zip(found, meant, strict=True))
+
+
+def _columns(rows: Rows, of: str) -> list[Column]:
+    """Those with a name, as parts of what they are `of`; a statistic alone is of its time."""
     found: list[Column] = []
     for at, (title, cells) in enumerate(zip(rows.columns, rows.cells, strict=True)):
         if _counts_steps(rows, at):
@@ -209,7 +223,9 @@ def named_columns(rows: Rows) -> tuple[Column, ...]:
         ):  # sentences were named before they were rows
             found.append(Column(Name(known.quantity, 1.0), title, list(cells)))
             continue
-        in_words, in_numbers = (_name_of(rows, title, unit, worded) for worded in (True, False))
+        statistic = of and any(map(is_statistic, without_unit(title)[0][:1]))
+        asked = f"latency {title}" if statistic else title
+        in_words, in_numbers = (_name_of(rows, of, asked, unit, worded) for worded in (True, False))
         if in_words is None and in_numbers is None:
             continue  # such as a column of moments
         worded = bool(texts) and len(texts) == sum(c is not None for c in cells) and not all(map(number_in, distinct))
@@ -222,11 +238,11 @@ def named_columns(rows: Rows) -> tuple[Column, ...]:
         else:
             known_cells = {c: _si(path, named, c) for c in dict.fromkeys(cells)}
             found.append(Column(named, label, [known_cells[c] for c in cells]))
-    return tuple(found)
+    return found
 
 
-def _name_of(rows: Rows, title: str, unit: str, worded: bool) -> Name | None:
-    path = (*rows.path, title)
+def _name_of(rows: Rows, of: str, title: str, unit: str, worded: bool) -> Name | None:
+    path = (*rows.path, of, title) if of else (*rows.path, title)
     named = name(path, unit, worded) or (name((title,), unit, worded) if rows.path else None)
     if named is None and unit and len(rows.columns) <= 3:
         named = name((*path, unit), unit)
@@ -264,7 +280,7 @@ def contrast_facts(rows: Rows, file: str, stated: bool) -> Iterator[Fact]:
     columns = named_columns(rows)
     if not columns:
         return
-    pair = _by_outcome(rows) or _by_worse(rows, columns) or _by_scope(rows)
+    pair = _by_outcome(rows) or _by_load(columns) or _by_worse(rows, columns) or _by_scope(rows)
     if pair is None:
         return
     good, bad = pair
@@ -294,6 +310,14 @@ def _counts_steps(rows: Rows, at: int) -> bool:
     if axis_of(rows.columns[at]) != "step" or len(rows) <= 2 or (numbers := rows.numbers(at)) is None:
         return False
     return bool(np.all(np.diff(numbers) > 0) and np.all(numbers == np.floor(numbers)) and np.all(np.isfinite(numbers)))
+
+
+def _by_load(columns: Sequence[Column]) -> tuple[int, int] | None:
+    """A service under its least and its most load."""
+    from stallwise.readers.text import in_service
+
+    loads = (c.numbers for c in columns if c.named.quantity.name in in_service.LOADS[:2])
+    return next(filter(None, map(in_service.least_and_most, loads)), None)
 
 
 def _by_outcome(rows: Rows) -> tuple[int, int] | None:

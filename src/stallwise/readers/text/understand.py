@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cache
 
 from stallwise.evidence.catalog import quantities, stated
 from stallwise.evidence.fact import WHOLE, Fact, Scope, Source
@@ -81,6 +82,11 @@ def understand(shapes: Iterable[Shape], text: str, file: str, *, written: bool) 
         tables += records
     named, unnamed = _named(singles)
     named += [*_of_a_kernel(named, unnamed, text), *_of_a_pipeline(named, unnamed, text)] if written else []
+    if named:
+        from stallwise.readers.text.in_service import of_sentence
+
+        meant = of_sentence([(one.name, one.value) for one in named])
+        named = [replace(one, name=name_) for one, name_ in zip(named, meant, strict=True)]
     both = _of_two_kernels(singles, text, file) if written and singles else []
     single, repeated = _repeated(named, unnamed, singles, text)
     if any(next(contrast_facts(rows, file, written), None) is not None for rows in repeated):
@@ -355,6 +361,10 @@ def _facts(named: list[_Named], file: str, written: bool) -> Iterator[Fact]:
         if better and len(ones) > 2:  # told more than twice: the worst is the question, the best what it was
             ranked = sorted(ones, key=lambda one: float(one.value), reverse=better == "higher")
             ones = [ranked[0], ranked[-1]]
+        if name_ in _tails() and scoped <= {""} and not any(one.reading.in_prose for one in ones):
+            ones = [
+                max(ones, key=lambda one: float(one.value))
+            ]  # p95 and p99 of one thing: the farther one is its tail
         seen: set[str] = set()
         # "3.1 s instead of 1.2 s": where no quantity of its own says what was hoped for, it is what a good run shows.
         hoped = entries()[name_].quantity.expected or "expected" in name_
@@ -370,6 +380,11 @@ def _facts(named: list[_Named], file: str, written: bool) -> Iterator[Fact]:
                 yield Fact(stated.GPU, sized[2], source)
                 continue
             yield Fact(one.name.quantity, one.value, source, Scope(run=BEFORE) if scope else WHOLE)
+
+
+@cache
+def _tails() -> frozenset[str]:
+    return frozenset(e.quantity.tail for e in entries().values() if e.quantity.tail)
 
 
 def _repeated(
