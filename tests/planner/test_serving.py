@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from stallwise.errors import BadRequest, UnreadableInput
+from stallwise.physics.costs.inference import larger
 from stallwise.physics.specs.deployment import Deployment
 from stallwise.physics.specs.hardware import gpu
 from stallwise.physics.specs.model import find_model
@@ -169,7 +170,7 @@ def test_an_idle_service_charges_its_prefill_and_no_queue(name: str, tp: int, we
         curve = Curve(deployment, Question(deployment.model, (deployment.gpu,), prompt, 20, 1e-4, 1e3, 10.0))
         engine, w, k = curve.engine, curve.engine.work, curve.engine.k
         launches = w.layers * k.prompt_layer_s  # what a short prompt waits for: no graph holds its kernels
-        alone = k.first_token_s + max(engine.prefill_s(prompt), launches)
+        alone = k.alone_s + larger(engine.prefill_s(prompt), launches)
         assert curve.at_rate(1e-4).ttft_s == pytest.approx(alone, rel=0.1), prompt
 
 

@@ -107,7 +107,7 @@ def steady_times(
     wait = (concurrency / running - 1) * osl * tpot * RESTART_SHARE
     crowd = (k.burst if crowd_share is None else crowd_share) * side_by_side * others
     met = np.minimum(concurrency - 1 if inside is None else inside, 1.0)  # chance that an iteration is under way
-    ttft = k.first_token_s + met * decode / 2 + k.prefill_factor * lone + crowd + wait
+    ttft = k.alone_s + met * (k.first_token_s - k.alone_s + decode / 2) + k.prefill_factor * lone + crowd + wait
     if at_random:
         stay = ttft + np.maximum(osl - 1, 0.0) * tpot  # of a request that meets nobody in prefill
         load = np.minimum(prefill_load(side_by_side, stay, concurrency if inside is None else inside), FULLEST)

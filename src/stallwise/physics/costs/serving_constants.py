@@ -61,6 +61,7 @@ class Constants:
     first_token_s: Any  # HTTP, tokenising, detokenising
     burst: Any  # of the others' prefills, how many the mean request of a closed loop waits for
     prefill_factor: Any
+    alone_s: Any = 0.0  # first_token_s of a request that meets no other's tokens
 
 
 FIELDS = tuple(f.name for f in fields(Constants))
@@ -83,7 +84,7 @@ def constants(engine: str = "vllm", without: str = "", version: str = "", kinds:
     fitted = table["fold"][f"{fold_of(without)}"] if without else table["all"]
     if engine not in fitted["engine"]:
         raise BadRequest(f"no engine is called '{engine}'", hint=", ".join(fitted["engine"]))
-    k = Constants(**fitted["shared"], **fitted["engine"][engine])
+    k = Constants(**fitted["shared"], **fitted["engine"][engine], alone_s=table["alone"]["first_token_s"])
     return _on(kinds, _of_release(engine, version, earlier(k, earliness(engine, version))))
 
 

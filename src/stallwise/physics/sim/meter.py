@@ -27,7 +27,6 @@ class Meter:
         self.done: deque[Request] = deque()
         self.goal: tuple[float, float] | None = None  # TTFT and TPOT that count as good
         self.good = 0
-        self.front_s = 0.0  # HTTP, tokenising and streaming around the engine, part of every first token
         self.busy_request_s = 0.0  # integral of requests in the engine, for Little's law
         self.inside_s = 0.0  # the same, summed over requests
         self.end_s = 0.0
@@ -89,16 +88,16 @@ class Meter:
     def finished(self, request: Request, now_s: float) -> None:
         """A request that is done."""
         self.completed += 1
-        ttft_s = request.first_token_s - request.asked_s + self.front_s
+        ttft_s = request.first_token_s - request.asked_s + request.front_s
         decode_s = now_s - request.first_token_s
         tpot_s = decode_s / (request.output - 1) if request.output > 1 else 0.0
         self.ttft.add(ttft_s)
         self.inside_s += now_s - request.arrival_s
         if request.output > 1:
             self.tpot.add(tpot_s)
-        self.whole.add(now_s - request.asked_s + self.front_s)
+        self.whole.add(now_s - request.asked_s + request.front_s)
         self.queue_s += request.queue_s
-        self.prefill_s += ttft_s - request.queue_s - self.front_s
+        self.prefill_s += ttft_s - request.queue_s - request.front_s
         self.preempted_s += request.preempted_s
         self.decode_s += decode_s - request.preempted_s
         self.prompt_tokens += request.prompt

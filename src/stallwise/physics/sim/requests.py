@@ -22,6 +22,7 @@ class Request:
         "cached",
         "epoch",
         "first_token_s",
+        "front_s",
         "last_preempted_s",
         "number",
         "output",
@@ -51,6 +52,7 @@ class Request:
         self.to_prefill, self.prefilled, self.cached = self.prompt, 0, 0
         self.scheduled_s = self.first_token_s = self.last_preempted_s = -1.0
         self.queue_s = self.preempted_s = 0.0
+        self.front_s = 0.0  # HTTP, tokenising and streaming around the engine
         self.preemptions = self.epoch = 0
         self.start_tick = self.start_context = 0
         self.ready = False  # its KV came from a prefill worker

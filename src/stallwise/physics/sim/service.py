@@ -123,7 +123,7 @@ def _server(engine: Engine, s: Settings, *, decode_here: bool = True, most_event
         decode_here=decode_here, sample_s=s.sample_s, most_events=most_events, pace=s.pace,
     )  # fmt: skip
     server.meter.goal = s.goal
-    server.meter.front_s = float(engine.k.first_token_s)
+    server.front_s = float(engine.k.alone_s), float(engine.k.first_token_s)
     return server
 
 

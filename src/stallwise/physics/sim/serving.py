@@ -52,6 +52,7 @@ class Server:
                 )
             blocks = int(min(room.tokens, 1e12)) // BLOCK_TOKENS
         self.events_left, self.pace = most_events, pace
+        self.front_s = (0.0, 0.0)  # around the engine, of a request that finds nobody and of one among others
         self.engine, self.max_seqs, self.budget = engine, max_seqs, budget
         self.pool = KvPool(blocks, BLOCK_TOKENS)
         self.speculation, self.decode_here, self.prefix_caching = speculation, decode_here, prefix_caching
@@ -198,6 +199,7 @@ class Server:
         self.waiting.popleft()
         if request.scheduled_s < 0:
             request.scheduled_s = self.now_s
+            request.front_s = self.front_s[bool(self.running or self.prefilling)]
             request.queue_s = self.now_s - request.arrival_s
         if request.last_preempted_s >= 0:
             request.preempted_s += self.now_s - request.last_preempted_s

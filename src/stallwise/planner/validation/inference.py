@@ -139,7 +139,7 @@ def _aggregated(row: Row) -> Predicted:
     all_stated = bool(run.deployment.engine_version and (row.get("load") or "").strip())
     prefix = "static_" if (row.get("mode") or "").startswith("static") else ""
     if prefix:  # the engine by itself, with no server in front
-        engine = Engine(run.deployment, replace(engine.k, first_token_s=0.0))
+        engine = Engine(run.deployment, replace(engine.k, first_token_s=0.0, alone_s=0.0))
     cap = number(row, "max_num_seqs")
     most = max(1.0, min(room.requests(run.isl + run.osl), cap or MAX_SEQUENCES * run.deployment.dp))
     if run.rate_per_s:
