@@ -26,12 +26,14 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
     if deployment is None:
         yield from _alone(evidence)
         return
-    source = Source("computed", f"{deployment.model.name} on {deployment.gpu.title}, {deployment.label}")
+    seen = _seen(evidence)
+    computed_of = f"{deployment.model.name} on {deployment.gpu.title}, {deployment.label}"
+    source = Source("computed", computed_of, stated=seen is not None and seen.stated)
     work = Engine(deployment).work
     yield Fact(serving.KV_PER_TOKEN, float(work.kv_bytes_per_token + work.window_bytes_per_token), source)
     yield Fact(serving.COMPUTE_BATCH, compute_bound_batch(deployment), source)
-    running = evidence.value(serving.RUNNING)
-    if not running > 0:
+    running = evidence.value(serving.RUNNING, evidence.value(serving.CONCURRENCY))
+    if not running > 0 or (running > 1 and not evidence.get(serving.RUNNING)):  # of many users not all run
         return
     engine, context = Engine(deployment), _context(evidence, running)
     parts = engine.parts(running, context)
@@ -41,11 +43,9 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
     for part in ("weights", "kv", "arithmetic", "communication", "launch", "host"):
         yield Fact(serving.TOKEN_PART, float(getattr(parts, f"{part}_s")), source, Scope(layer=part))
     yield from _prefill_load(evidence, engine, source)
-    seen = _seen(evidence)
     if seen:
-        yield Fact(serving.DECODE_SEEN, seen, source)
-        reading = float(parts.weights_s + parts.kv_s)
-        yield Fact(serving.BYTES_SHARE, min(1.0, reading / seen), source)
+        yield seen
+        yield Fact(serving.BYTES_SHARE, min(1.0, float(parts.weights_s + parts.kv_s) / seen.number), source)
 
 
 def _alone(evidence: Evidence) -> Iterator[Item]:
@@ -55,8 +55,8 @@ def _alone(evidence: Evidence) -> Iterator[Item]:
         return
     floor = weights.number / card.bandwidth_byte_per_s
     yield Fact(serving.DECODE_FLOOR, floor, weights.source)
-    yield Fact(serving.DECODE_SEEN, seen, weights.source)
-    yield Fact(serving.BYTES_SHARE, min(1.0, floor / seen), weights.source)
+    yield seen
+    yield Fact(serving.BYTES_SHARE, min(1.0, floor / seen.number), weights.source)
 
 
 def _prefill_load(evidence: Evidence, engine: Engine, source: Source) -> Iterator[Item]:
@@ -76,13 +76,12 @@ def _context(evidence: Evidence, running: float) -> float:
     return prompt + output / 2 if prompt > 0 else USUAL_CONTEXT
 
 
-def _seen(evidence: Evidence) -> float | None:
+def _seen(evidence: Evidence) -> Fact | None:
     """What users see between tokens; else the inverse of one request's rate, since an iteration gives each a token."""
-    tpot = evidence.value(serving.TPOT)
-    if tpot > 0:
-        return tpot
-    rate = evidence.value(serving.PER_REQUEST_RATE)
-    return 1.0 / rate if rate > 0 else None
+    tpot, rate = evidence.get(serving.TPOT), evidence.get(serving.PER_REQUEST_RATE)
+    if tpot is not None and tpot.number > 0:
+        return Fact(serving.DECODE_SEEN, tpot.number, tpot.source)
+    return Fact(serving.DECODE_SEEN, 1.0 / rate.number, rate.source) if rate is not None and rate.number > 0 else None
 
 
 def _ledger(evidence: Evidence) -> Iterator[Item]:

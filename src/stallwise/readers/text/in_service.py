@@ -45,6 +45,8 @@ def of_sentence(named: Sequence[tuple[Name, float | str]]) -> list[Name]:
         if name.quantity is run.TOKENS_PER_S:
             one = float(value) <= FASTEST_STREAM
             found[at] = name._replace(quantity=serving.PER_REQUEST_RATE if one else serving.OUTPUT_RATE)
+        elif name.quantity is stated.MICROBATCH:
+            found[at] = name._replace(quantity=serving.CONCURRENCY)
     rates = [at for at, n in enumerate(found) if n.quantity is serving.PER_REQUEST_RATE]
     if len(rates) == len(firsts) == 2:
         for at, scope in zip(rates, firsts, strict=True):
