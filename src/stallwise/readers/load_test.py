@@ -14,8 +14,8 @@ from stallwise.errors import UnreadableInput
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog import quantities, serving
 from stallwise.evidence.evidence import Item
-from stallwise.evidence.fact import WHOLE, Fact, Scope, Source
-from stallwise.evidence.load_phases import BAND, LASTING, phases
+from stallwise.evidence.fact import Fact, Scope, Source
+from stallwise.evidence.load_phases import LASTING, phases
 from stallwise.late import np
 from stallwise.readers._cells import number_of
 from stallwise.readers._patterns import document, patterns
@@ -25,7 +25,6 @@ from stallwise.readers.shapes.tree import tree_of
 FORMAT = "load test"
 LABELLED = True  # labels and values: its words name what is measured, not what is wrong
 CAPTURE = "vllm bench serve --save-result ..."
-BEFORE = "before"
 ANNOUNCED = 8  # lines above a title
 _P = patterns("load_test")
 _TO_S = {"ms": 1e-3, "us": 1e-6, "ns": 1e-9}
@@ -36,7 +35,6 @@ class Result(NamedTuple):
 
     numbers: Any
     where: str = ""
-    scope: Scope | None = None
 
 
 def recognises(name: str, head: bytes) -> bool:
@@ -66,16 +64,17 @@ def read(artifact: Artifact) -> Iterator[Item]:
     found = list(_results(artifact, text, entry)) if entry is not None else []
     if entry is None or not found:
         raise UnreadableInput(f"{artifact.name} is cut or not JSON", hint="save the result again")
-    for place, (numbers, where, scope) in enumerate(found):
-        many = len(found) > 1 and scope is None
+    many = len(found) > 1
+    for place, (numbers, where) in enumerate(found):
         run = Scope(run=f"{artifact.name}#{place}" if many else artifact.name)
         source = Source(artifact.name, where or (f"result {place + 1}" if many else ""))
-        yield from _facts(numbers, entry["facts"], source, run if scope is None else scope)
+        yield from _facts(numbers, entry["facts"], source, run)
 
 
 def _results(artifact: Artifact, text: str, entry: dict[str, Any]) -> Iterator[Result]:
     if not _is_tree(text):
-        yield from _printed(text.splitlines(), entry["printed"]) if "printed" in entry else _table(text, entry)
+        printed = entry.get("printed", "")
+        yield from _printed(text.splitlines(), printed) if printed and printed in text else _table(text, entry)
         return
     tree = tree_of(artifact.name, text)  # bench --append-result and SGLang write one object a line
     rows = [r for r in (tree if isinstance(tree, list) else [tree]) if isinstance(r, dict)]
@@ -106,21 +105,28 @@ def _summed(rows: list[dict[str, Any]], entry: dict[str, Any]) -> Iterator[Resul
 
 
 def _table(text: str, entry: dict[str, Any]) -> Iterator[Result]:
-    """The last row, or the middle of the rows of the heaviest lasting load, and of the lightest where it is far below."""
+    """The last row; of a history the middle of the rows of each lasting load."""
     try:
-        rows = [r for r in csv.DictReader(io.StringIO(text)) if all(r.get(k) == v for k, v in entry["row"].items())]
+        rows = list(csv.DictReader(io.StringIO(text)))
     except csv.Error as error:
         raise UnreadableInput(f"the table is damaged: {error}", hint="save the result again") from error
+    if "named" in entry:
+        numbers = {}
+        for row in rows:
+            title, _, unit = (row[entry["named"]] or "").partition(" (")
+            cells = {key: str(cell).replace(",", "") for key, cell in row.items()}
+            numbers["_".join(plain_words(title))] = {**cells, "unit": unit.rstrip(")")}
+        yield Result(numbers)
+        return
+    rows = [r for r in rows if all(r.get(k) == v for k, v in entry["row"].items())]
     if "load" not in entry:
         yield from map(Result, rows[-1:])
         return
     load, time_s = (np.array([number_of(r.get(entry[k])) or 0.0 for r in rows]) for k in ("load", "time"))
     none = np.full(len(rows), np.nan)
     lasting = [p for p in phases(time_s, load, none, none) if p.count >= LASTING and p.running > 0] if rows else []
-    heavy, light = (pick(lasting, key=lambda p: p.running, default=None) for pick in (max, min))
-    yield Result(_middle(rows[heavy.first : heavy.last + 1] if heavy else rows), scope=WHOLE)
-    if heavy and light and light.running < heavy.running / BAND:
-        yield Result(_middle(rows[light.first : light.last + 1]), scope=Scope(run=BEFORE))
+    for first, last in [(p.first, p.last) for p in lasting] or [(0, len(rows) - 1)]:
+        yield Result(_middle(rows[first : last + 1]), f"rows {first + 2}-{last + 2}")
 
 
 def _middle(rows: list[dict[str, str]]) -> dict[str, float]:

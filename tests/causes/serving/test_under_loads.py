@@ -145,6 +145,28 @@ def test_a_summary_within_its_target_is_in_line_and_beyond_it_is_not(tmp_path: P
     assert told(tmp_path, "summary.json", json.dumps({**summary, "queue_p99_ms": 90})).state is not State.HEALTHY
 
 
+@pytest.mark.parametrize(("queue_ms", "healthy"), [(2, True), (900, False)])
+def test_records_of_requests_are_in_line_while_nobody_waits(queue_ms: int, healthy: bool, tmp_path: Path) -> None:
+    head = "request_id,queue_ms,prefill_ms,decode_ms,prompt_tokens,output_tokens\n"
+    rows = "".join(f"{i},{queue_ms + i % 3},{50 + i % 9},{2500 + i % 17},{900 + i},{200 + i % 20}\n" for i in range(40))
+    assert (told(tmp_path, "requests.csv", head + rows).state is State.HEALTHY) is healthy
+
+
+def test_a_table_of_statistics_is_a_load_test(tmp_path: Path) -> None:
+    table = """Metric,avg,min,max,p99,p90,p50
+Time To First Token (ms),72.1,40.2,160.3,140.0,105.2,68.3
+Inter Token Latency (ms),12.4,11.0,19.5,{tail},14.8,12.2
+Request Latency (ms),"3,220.0","2,980.0","4,100.2","3,910.1","3,600.0","3,190.3"
+
+Metric,Value
+Request Throughput (per sec),9.80
+Request Count (count),"1,588.00"
+"""
+    well = told(tmp_path, "profile_export_genai_perf.csv", table.format(tail=17.1))
+    assert well.state is State.HEALTHY and "1,588 served" in words(well)
+    assert told(tmp_path, "profile_export_genai_perf.csv", table.format(tail=171)).state is not State.HEALTHY
+
+
 def test_turns_of_a_conversation_show_what_the_cache_could_have_held(tmp_path: Path) -> None:
     def rows(hit: float) -> str:
         prompts = [900 + 100 * n for n in range(6)]
@@ -203,6 +225,14 @@ def test_decode_at_the_memory_s_rate_answers_who_wants_more(tmp_path: Path) -> N
     assert (answer.state, answer.ranked[0]) == (State.SICK, "decode-bandwidth-bound")
     assert answer.evidence.value(serving.BYTES_SHARE) == pytest.approx(15.58 * 2**30 * 40.11 / 1008e9, rel=0.01)
     assert not told(tmp_path, "bench.txt", table.format("9.11"), ask).evidence.value(serving.BYTES_SHARE) > 0.2
+
+
+@pytest.mark.parametrize(("rate", "at_the_roof"), [(19, True), (9, False)])
+def test_a_single_user_s_rate_is_compared_with_the_memory_s(rate: int, at_the_roof: bool) -> None:
+    text = f"Single user, Llama-3-70B fp16 on 2xA100, TP=2. I get only {rate} tokens/s per user with batch size 1. Is that the limit?"
+    answer = diagnose(text, workers=1, cache=False)
+    assert (answer.state is State.SICK) is at_the_roof and answer.ranked[0] == "decode-bandwidth-bound"
+    assert not at_the_roof or answer.findings[0].basis == "stated"
 
 
 @pytest.mark.parametrize(("sampling", "is_it"), [(124.4, True), (4.0, False)])

@@ -24,14 +24,14 @@ LATE_S = 2.0  # a first token later than this is a complaint by itself
 QUEUED = 0.2  # of a request's time
 OUTGREW, LONGER = 2.0, 4.0  # times what the load grew, and times by itself, that a first token may come later
 ROOM = 0.90  # of the KV cache
-SERVED = (v.ACHIEVED_RATE, v.OUTPUT_RATE, v.QUEUE_TAIL, v.TTFT, v.REQUEST_TIME)
+SERVED = (v.ACHIEVED_RATE, v.OUTPUT_RATE, v.QUEUE_TAIL, v.QUEUE_TIME, v.TTFT, v.REQUEST_TIME)
 LOADS = (v.OFFERED_RATE, v.CONCURRENCY, v.ACHIEVED_RATE)
 
 
 def load_test(evidence: Evidence) -> Proof | None:
     """One result, or the heaviest load of a sweep."""
     served = [f for q in SERVED for f in evidence.all(q) if recorded(evidence, f)]
-    rated = any(evidence.all(q) for q in SERVED[:3])
+    rated = any(evidence.all(q) for q in SERVED[:4])
     if not served or not rated or is_engine(evidence):
         return None
     runs = {f.scope.run for f in served if f.scope.run and f.scope.run != "before"}
@@ -84,11 +84,13 @@ def _out_of_line(evidence: Evidence) -> str:
         return f"{failed:.0f} requests failed."
     if offered < float("inf") and reached < REACHED * offered:
         return f"{reached:.3g} of {offered:.3g} requests a second are served."
-    if value(v.TTFT) > LATE_S:
-        return f"the first token takes {short_time(value(v.TTFT))}."
+    queue, prefill = max(value(v.QUEUE_TIME, 0.0), value(v.QUEUE_TAIL, 0.0)), value(v.PREFILL_TIME, 0.0)
+    first = value(v.TTFT, queue + prefill)
+    if first > LATE_S:
+        return f"the first token takes {short_time(first)}."
     if value(v.PREEMPTED, 0.0) > 0 or value(v.KV_MAX, 0.0) > ROOM:
         return "the KV cache is full, or requests were thrown out of it."
-    queue, whole = max(value(v.QUEUE_TIME, 0.0), value(v.QUEUE_TAIL, 0.0)), value(v.REQUEST_TIME, value(v.TTFT))
+    whole = value(v.REQUEST_TIME, value(v.TTFT, queue + prefill + value(v.DECODE_TIME, 0.0)))
     if queue > QUEUED * whole:
         return f"a request waits {short_time(queue)} of its {short_time(whole)} in the queue."
     for name, middle, tail, target in (

@@ -40,7 +40,7 @@ FULL_RATE = 0.6  # of the memory's peak: good decode kernels reach 0.65 to 0.95,
 UTILISED = Reason("full GPU utilisation: it says that kernels run, not that they compute")
 
 
-@rule()
+@rule(serving.BYTES_SHARE, instead=(s.ITERATION_KIND,))
 def decode_bandwidth_bound(evidence: Evidence) -> Finding | None:
     """Looks for busy decode iterations made of products with few rows, or of attention that reads at the memory's rate."""
     if not evidence.all(s.ITERATION_KIND):
@@ -144,11 +144,7 @@ CLUES = (
 
 def advise(evidence: Evidence) -> Finding:
     """Fewer bytes a token: smaller weights, more tokens a read, more cards to read with."""
-    floor, weights, gain = (
-        evidence.get(expected.DECODE_FLOOR),
-        evidence.get(expected.WEIGHT_BYTES),
-        evidence.value(expected.SPECULATIVE_GAIN, 2.8),
-    )
+    floor, weights = evidence.get(expected.DECODE_FLOOR), evidence.get(expected.WEIGHT_BYTES)
     token_s = _token_s(evidence)
     because = (
         [Reason(f"weights of {weights} are read in {floor}: at most {1 / floor.number:.0f} tokens a second and user")]
@@ -164,7 +160,7 @@ def advise(evidence: Evidence) -> Finding:
         fixes=(
             Fix("Weights in 8 or 4 bits", worth=f"{floor} -> {floor.number * 500:.1f} ms for the read at half the bytes" if floor else "half the bytes, twice the rate",
                 cost="a quantised checkpoint", risk="accuracy: evaluate"),
-            Fix("Speculative decoding", worth=f"up to {gain:.1f} tokens a read", cost="a draft model", risk="fades at large batch"),
+            Fix("Speculative decoding", worth="1.5 to 2.5x tokens a read", cost="a draft model", risk="fades at large batch"),
             Fix("Tensor parallelism over more cards of one node", worth="bandwidth adds up", cost="cards, and an all-reduce a layer", risk="latency of the all-reduce at small batch"),
         ),
         not_here=(Reason("GPU utilisation near 100%: it says that kernels run, not that they compute"),),

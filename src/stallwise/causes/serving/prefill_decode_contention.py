@@ -22,7 +22,7 @@ Generation in samples with prefill against samples without, times the share of s
 
 from __future__ import annotations
 
-from dataclasses import replace
+import math
 
 from stallwise.causes.serving._each_run import facts, fitting, surest
 from stallwise.causes.serving._story import with_story
@@ -192,17 +192,20 @@ def _fixes(evidence: Evidence, lost: float) -> tuple[Fix, ...]:
     first += f" to {budget}" if on else f" {budget})"
     fit = fitting(evidence)
     cap = f"the cache holds about {fit:,.0f} requests of this length" if fit == fit else "no preemption on top"
+    gain = f"up to {1 / (1 - min(lost, 0.9)):.1f}x generation while prompts flow; " if lost == lost else ""
     return (
-        Fix(first, worth=f"up to {1 / (1 - min(lost, 0.9)):.1f}x generation while prompts flow; the longest stall becomes one chunk",
+        Fix(first, worth=f"{gain}the longest stall becomes one chunk",
             cost="a restart; a little prefill efficiency", risk="TTFT of long prompts rises"),
-        Fix("Cap running requests by the KV budget, so that prompts are admitted at the pace they finish", worth=cap),
+        Fix("Cap running requests by the KV budget, so that prompts are admitted at the pace they finish", worth=cap,
+            cost="some requests wait at the door", risk="too low a cap idles the GPU"),
         Fix("Separate prefill and decode workers", worth="decode never sees a prefill",
             cost="KV moves over the network", risk="worth it above a few GPUs"),
         Fix("Speculative decoding while decode is bound by memory", worth="1.5 to 2.5x tokens per iteration at small batch",
             cost="a draft model", risk="gain fades as the batch grows"),
-        Fix("Cache shared prefixes", worth="prefill shrinks by the hit rate"),
-        Fix("FP8 weights and KV, where they are not yet", worth="up to 2x prefill arithmetic, half the bytes", risk="check accuracy"),
-        Fix("Higher TP, then more replicas, last", worth="fewer prompts each; the same stalls", cost="GPUs"),
+        Fix("Cache shared prefixes", worth="prefill shrinks by the hit rate", cost="KV room", risk="none where prompts differ"),
+        Fix("FP8 weights and KV, where they are not yet", worth="up to 2x prefill arithmetic, half the bytes",
+            cost="a quantised checkpoint", risk="check accuracy"),
+        Fix("Higher TP, then more replicas, last", worth="fewer prompts each; the same stalls", cost="GPUs", risk="the knee moves, the shape stays"),
     )  # fmt: skip
 
 
@@ -234,66 +237,19 @@ CLUES = (
 
 
 def advise(evidence: Evidence) -> Finding:
-    """Chunked prefill, then a cap from the KV budget, then speculation; each with its number here."""
-    get = evidence.get
-    prefill, load, floor, bound = (get(q) for q in (
-        expected.PREFILL_TIME, expected.PREFILL_LOAD, expected.DECODE_FLOOR, expected.DECODE_ITERATION))  # fmt: skip
-    budget, tokens, per_token, fit = (get(q) for q in (
-        expected.KV_BUDGET, expected.KV_BUDGET_TOKENS, expected.KV_BYTES_PER_TOKEN, expected.KV_SEQUENCES))  # fmt: skip
-    inside, gain = get(expected.CONCURRENCY), evidence.value(expected.SPECULATIVE_GAIN, 2.8)
-    ttft, rate = _now(evidence, serving.TTFT), _now(evidence, serving.PER_REQUEST_RATE)
-    because = []
-    if rate and bound and floor:
-        because.append(Reason(
-            f"{rate} is {1e3 / rate.number:.0f} ms an iteration; reading weights alone takes {floor}, with the KV of about "
-            f"{inside} requests {bound}: the rest is prefill in between"))  # fmt: skip
-    if ttft and prefill:
-        because.append(Reason(f"one prompt needs {prefill} of prefill, the first token takes {ttft}: it queues"))
-    if per_token and budget:
-        because.append(Reason(f"KV: {per_token} a token, {budget} left beside the weights, {tokens} tokens"))
-    first = (
-        f"TTFT {ttft} -> {_ms(prefill.number * 4)} to {_ms(prefill.number * 20)}"
-        if ttft and prefill
-        else "TTFT back to queue plus prefill"
-    )
-    cap = (
-        f"about {fit} requests of {fit.note.split()[0]} tokens fit; cap near {0.9 * fit.number:.0f}"
-        if fit and fit.note
-        else "a cap that never preempts"
-    )
-    decode = (
-        f"{rate} -> up to {min(gain, 2.0) * rate.number:.0f} token/s at moderate batch (bound {gain:.1f} tokens a step)"
-        if rate
-        else f"up to {gain:.1f}x"
-    )
-    finding = Finding(
+    """The same fixes where it is only suspected: simulated as far as the service is described."""
+    found = Finding(
         headline="Prefill and decode fight for the GPU: past the knee both first and later tokens suffer.",
         confidence=0.0,
-        because=tuple(because),
+        because=(),
         summary="At low load decode reads memory and prefill fits in between; at this load whole prompts stop every decode.",
-        fixes=(
-            Fix("Cut prefill into chunks (chunked prefill); beyond that, separate prefill and decode workers", worth=first,
-                cost=f"prefill itself needs {load} of the engine" if load else "some prefill efficiency",
-                risk="chunks move delay into later tokens; disaggregation moves KV over the network"),
-            Fix("Cap running requests by the KV budget, not by a round number", worth=cap,
-                cost="some requests wait at the door", risk="too low a cap idles the GPU"),
-            Fix("Speculative decoding: more tokens for each read of the weights", worth=decode,
-                cost="a draft model and its memory", risk="gain fades at large batch, where decode is no longer memory-bound"),
-            Fix("Set max_num_seqs and max_num_batched_tokens on purpose, from a sweep at the target latency",
-                worth="the last 10 to 20%", cost="an hour of load tests", risk="tuned for one mix of lengths"),
-        ),
+        fixes=_fixes(evidence, math.nan),
         not_here=(Reason("GPU utilisation near 100% only says that some kernel ran: memory-bound decode shows the same"),),
         avoid="Adding GPUs first: decode is bound by memory and by the schedule; more cards move the knee, not the shape.",
         next=(SERVE_METRICS, SERVE_LOG, SERVE_BENCH),
     )  # fmt: skip
-    if evidence.get(serving.GPUS_NOW):  # the story's own sums replace the rough arithmetic
-        finding = replace(finding, because=())
-    return with_story(finding, evidence)
+    return with_story(found, evidence)
 
 
 def _now(evidence: Evidence, quantity):  # type: ignore[no-untyped-def]
     return next((f for f in evidence.all(quantity) if f.scope.run is None), None)
-
-
-def _ms(seconds: float) -> str:
-    return f"{seconds * 1e3:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"

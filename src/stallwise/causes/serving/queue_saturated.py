@@ -114,9 +114,11 @@ def _outgrown(evidence: Evidence) -> Finding | None:
         if plateau
         else "Requests wait for each other"
     )
+    first = evidence.get(serving.TTFT) or evidence.get(serving.TTFT_TAIL)
+    longer = f"the first token comes {waits:.0f}x later" if first else f"a request takes {waits:.0f}x as long"
     return _seen(
-        f"{past}: the first token comes {waits:.0f}x later.", 0.4 if full else 0.7,
-        (Reason.of(gave, *ratio), Reason.of(f"the first token came {_grew(evidence, waits)}", *facts(evidence, serving.TTFT_GROWTH))),
+        f"{past}: {longer}.", 0.4 if full else 0.7,
+        (Reason.of(gave, *ratio), Reason.of(_grew(evidence, waits) or longer, *facts(evidence, serving.TTFT_GROWTH))),
         (LOOK_INSIDE, BOUND, _more(math.nan)), FULL_CACHE if full else UNSEEN,
     )  # fmt: skip
 
@@ -131,8 +133,8 @@ def _grew(evidence: Evidence, waits: float) -> str:
         then = next((f for f in evidence.all(quantity) if f.scope.run == "before"), None)
         now = next((f for f in evidence.all(quantity) if f.scope.run is None), None)
         if then and now:
-            return f"later: {then} -> {now} ({waits:.0f}x)"
-    return f"{waits:.0f}x later"
+            return f"the first token came later: {then} -> {now} ({waits:.0f}x)"
+    return ""
 
 
 def _outrun(evidence: Evidence) -> Finding | None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import TypeAlias
 
-from stallwise.evidence.catalog import quantities, serving
+from stallwise.evidence.catalog import serving
 from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import Fact
 from stallwise.evidence.quantity import Quantity
@@ -27,6 +27,7 @@ LOADS = (serving.OFFERED_RATE, serving.CONCURRENCY, serving.ACHIEVED_RATE, servi
 FIRST = (serving.TTFT, serving.TTFT_TAIL, serving.REQUEST_TIME, serving.REQUEST_TAIL)
 LATER = (serving.TPOT, serving.TPOT_TAIL, serving.PER_REQUEST_RATE)
 RATES = (serving.ACHIEVED_RATE, serving.OUTPUT_RATE)
+KNOWN = {q.name: q for q in (*LOADS, *FIRST, *LATER, *RATES)}
 
 
 def from_evidence(evidence: Evidence) -> Iterator[Item]:
@@ -57,16 +58,16 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
 def _sets(evidence: Evidence) -> Iterator[list[Point]]:
     """Points that belong together: the runs of a load test, a table's rows, before and now."""
     named: dict[str | None, Point] = {}
-    for quantity in (*LOADS, *FIRST, *LATER, *RATES):
+    for quantity in KNOWN.values():
         for fact in evidence.all(quantity):
             if fact.number > 0:
                 named.setdefault(fact.scope.run, {}).setdefault(quantity.name, fact)
     loads = {q.name for q in LOADS}
     yield [point for run, point in named.items() if run and run != BEFORE and point.keys() & loads]
     for table in evidence.table(serving.LOAD_POINTS):
-        known = {q: column for q, column in table.columns.items() if q in quantities()}
+        known = {q: column for q, column in table.columns.items() if q in KNOWN}
         yield [
-            {q: Fact(quantities()[q], float(c[at]), table.source) for q, c in known.items() if c[at] > 0}
+            {q: Fact(KNOWN[q], float(c[at]), table.source) for q, c in known.items() if c[at] > 0}
             for at in range(len(table))
         ]
     yield [named[run] for run in (BEFORE, None) if run in named]
