@@ -10,8 +10,6 @@ from stallwise.evidence.catalog import step as traced
 from stallwise.evidence.evidence import Evidence, Item
 from stallwise.evidence.fact import Fact, Scope
 from stallwise.evidence.ledger import Category, Ledger
-from stallwise.evidence.operations import KIND as OPERATIONS
-from stallwise.evidence.operations import workers_in
 
 ORDER = -4  # after what a trace or a record tells, before what builds on the facts of a step
 SLACK = 1.05  # parts that add up to more than the whole by rounding
@@ -62,8 +60,11 @@ def _listed_whole(parts: list[Fact]) -> bool:
 def _ledger(evidence: Evidence, parts: list[Fact]) -> Iterator[Item]:
     """A step whose stages somebody timed by hand."""
     staged = [p for p in parts if p.quantity.name.startswith("stage.")]
-    of_ranks = workers_in([t for t in evidence.table(OPERATIONS) if t.meta.get("laid_out")]) > 1
-    if evidence.ledgers or evidence.all(stages.ON_DEVICE) or len(staged) < 2 or of_ranks:
+    if evidence.ledgers or evidence.all(stages.ON_DEVICE) or len(staged) < 2:
+        return
+    from stallwise.evidence.operations import KIND, workers_in
+
+    if workers_in([t for t in evidence.table(KIND) if t.meta.get("laid_out")]) > 1:
         return  # of many ranks the replay makes the ledger
     seconds: dict[Category, float] = defaultdict(float)
     for part in parts:
