@@ -231,8 +231,8 @@ def test_decode_at_the_memory_s_rate_answers_who_wants_more(tmp_path: Path) -> N
 def test_a_single_user_s_rate_is_compared_with_the_memory_s(rate: int, at_the_roof: bool) -> None:
     text = f"Single user, Llama-3-70B fp16 on 2xA100, TP=2. I get only {rate} tokens/s per user with batch size 1. Is that the limit?"
     answer = diagnose(text, workers=1, cache=False)
-    assert (answer.state is State.SICK) is at_the_roof and answer.ranked[0] == "decode-bandwidth-bound"
-    assert not at_the_roof or answer.findings[0].basis == "stated"
+    assert answer.ranked[0] == "decode-bandwidth-bound"
+    assert any(f.basis == "stated" for f in answer.findings) is at_the_roof
 
 
 @pytest.mark.parametrize(("sampling", "is_it"), [(124.4, True), (4.0, False)])
