@@ -17,11 +17,11 @@ from stallwise.drill.incident import CLASSICS, model_answer
 from stallwise.drill.rubric import LEVELS
 from stallwise.drill.scenarios import authors
 from tests.drill.players import play
-from tests.drill.test_claims import of
+from tests.drill.test_claims import first
 from tests.shared_data import shared
 
-RIGHT = dict(of("right"))
-LISTS = dict(of("list"))
+RIGHT = first("right")
+LISTS = first("list")
 SEEDS = range(3001, 3009)
 SEED_TARGETS = r"Target diagnosis(?: path)?[^:]*:(.*?)Failure mode to avoid"
 

@@ -33,7 +33,7 @@ from stallwise.evidence import capture
 from stallwise.physics.specs.hardware import gpu
 from stallwise.units import Unit
 from tests.drill.players import Clock
-from tests.drill.test_claims import of
+from tests.drill.test_claims import first
 
 REQUESTS = tomllib.loads((Path(__file__).parent / "requests.toml").read_text(encoding="utf-8"))
 KEPT_SHARE = 0.8  # of requests nobody looked at while writing the words
@@ -194,7 +194,7 @@ def test_the_same_seed_is_the_same_round_for_everybody(tmp_path: Path) -> None:
     assert one.candidates == two.candidates and one.menu == two.menu and opening(one) == opening(two)
 
 
-TOLD = dict(of("right"))
+TOLD = first("right")
 EXAMINER = "import json, sys; d = json.load(sys.stdin); print(d['seed'], len(d['rubric']['fixes']), d['grades']['level'], d['schema'])"
 
 

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.drill.test_claims import of
+from tests.drill.test_claims import first
 
-TOLD = dict(of("right"))
+TOLD = first("right")
 PATIENCE_S = 60.0
 PROMPT = re.compile(r"\[\d+:\d\d\] > $")
 

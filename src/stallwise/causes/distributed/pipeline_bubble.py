@@ -80,7 +80,7 @@ def pipeline_bubble(evidence: Evidence) -> Finding | None:
         ),
         avoid="Looking for a slow stage: the stages are equal.",
         next=(RANK_TRACES, STEP_SHAPE),
-        explains=("exposed-communication",),  # a receive that waits moves no bytes
+        explains=("exposed-communication", "straggler-rank"),  # a receive that waits moves no bytes; who drains last is not slow
     )  # fmt: skip
 
 

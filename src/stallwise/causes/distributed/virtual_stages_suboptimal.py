@@ -30,6 +30,7 @@ from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.ledger import Category
 
 WORTH_IT = 0.03  # of the step
+EQUAL_STAGES = 1.1  # longest over shortest, as for the bubble
 MOST_CHUNKS = 8
 CLUES = ()
 
@@ -65,7 +66,9 @@ def virtual_stages_suboptimal(evidence: Evidence) -> Finding | None:
         fixes=(Fix(f"Interleave {best} chunks a rank", gain, cost="a restart", risk="layers must divide evenly"),),
         avoid="The largest v that the layers allow: hand-offs grow with it.",
         next=(RANK_TRACES, STEP_SHAPE),
-        explains=("exposed-communication", "pipeline-bubble"),
+        # Who drains last is waited for at the step's end: of equal stages that is the schedule, and nobody is slow.
+        explains=("exposed-communication", "pipeline-bubble")
+        + (("straggler-rank",) if max(compute) <= EQUAL_STAGES * min(compute) else ()),
     )
 
 

@@ -42,7 +42,7 @@ _UNDONE_BEFORE = re.compile(
 )
 # What stands behind it and denies it.
 _DENIED_BEHIND = re.compile(
-    r"^(?:[^.;:]{0,70}?)(?P<no>\b(?:is|are|was|were|has|have|can|could|would|does|do|should|must|need|needs|will|as)\s+(?:not|no|"
+    r"^(?:(?!\b(?:it|we|you|they|i)\b)[^.;:]){0,70}?(?P<no>\b(?:is|are|was|were|has|have|can|could|would|does|do|should|must|need|needs|will|as)\s+(?:not|no|"
     r"never|hardly|also not|certainly not)\b|\b(?:ca|do|does|did|is|are|was|were|has|have|could|would|should|must|need|wo)n't\b|"
     r"\bcannot\b|"
     r"\b(?:is|are|be|as|seems?|looks?) (?:irrelevant|unaffected|unrelated|pointless|useless|fine|healthy|innocent|excluded|"
@@ -65,7 +65,7 @@ _SUPPOSED = re.compile(r"\b(?:if|unless|would|assum\w*|suppos\w*|were to|holds? 
 # Where an account begins to say what is to be done: under a heading, else at a modal verb or a first step.
 _HEADING = re.compile(r"\b(?:(?:fix(?:es)?|remed(?:y|ies)|cures?|actions?|plan|order)\b[^.:;]{0,30}|do\s?)[:=]")
 _OPENS = re.compile(
-    r"\b(?:i'd|i would|i'll|i will|we'd|we should|we would|should|let's|must|needs? to|(?:we|just|only) needs?|want to|start with|"
+    r"\b(?:i'd|i would|i'll|i will|we'd|we should|we would|should|let's|(?:we|i|you) must|(?:we|i|you|just|only) needs?|want to|start with|"
     r"begin with|(?:remedy|fix|cure|answer|solution) (?:is|would be))\b|"
     r"(?:^|[.;:,]\s|\n)\W{0,8}(?:first|firstly|1[.):]|(?:so|hence|thus):)(?!\w)|\b(?:first|second)(?=\s?[.,;:)\n])"
 )
@@ -75,9 +75,9 @@ _GOES_ON = re.compile(
 )
 # What may stand before the verb that orders something, and before a step whose verb is left out ("then interleaving depth").
 _LEAD = re.compile(
-    r"\W{0,8}(?:(?:and|so|then|next|hence|thus|therefore|first|second|third|finally|afterwards|after that|later|[1-9])\b\W{0,8}){0,8}"
+    r"(?:if\b[^,;]{0,40},)?\W{0,8}(?:(?:and|or|so|then|next|hence|thus|therefore|first|second|third|finally|afterwards|after that|later|[1-9])\b\W{0,8}){0,8}"
 )
-_ELIDED = " (do, tune)"
+_ELIDED = " (do, tune, check)"
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,8 +13,12 @@ from stallwise.drill.scenarios import Drawn, drawn, planted
 def saves(rng: Rng) -> Drawn:
     every, long_ms, base = rng.pick(50, 100), rng.between(20e3, 40e3), rng.between(400, 700)
     rows = [
-        megatron(i, rng.near(base) + (long_ms if i % every == 0 and i else 0))
-        + (f"saving checkpoint at iteration {i} to /mnt/ckpt\n" if i % every == every - 1 else "")
+        megatron(i, rng.near(base))
+        + (
+            f"saving checkpoint at iteration {i} to /mnt/ckpt\nFinished saving the checkpoint in {rng.near(long_ms) * 1e-3:.2f} seconds\n"
+            if i % every == every - 1
+            else ""
+        )
         for i in range(500)
     ]
     return drawn(long_ms * 1e-3, exhibit("train-log", "train.log", "".join(rows)), base=base)
