@@ -65,8 +65,8 @@ _SUPPOSED = re.compile(r"\b(?:if|unless|would|assum\w*|suppos\w*|were to|holds? 
 # Where an account begins to say what is to be done: under a heading, else at a modal verb or a first step.
 _HEADING = re.compile(r"\b(?:(?:fix(?:es)?|remed(?:y|ies)|cures?|actions?|plan|order)\b[^.:;]{0,30}|do\s?)[:=]")
 _OPENS = re.compile(
-    r"\b(?:i'd|i would|i'll|i will|we'd|we should|we would|should|let's|(?:we|i|you) must|(?:we|i|you|just|only) needs?|want to|start with|"
-    r"begin with|(?:remedy|fix|cure|answer|solution) (?:is|would be))\b|"
+    r"\b(?:i'd|i would|i'll|i will|we'd|we should|we would|should|let's|(?:we|i|you) must|(?:we|i|you|just|only) needs?|want to|"
+    r"start with|begin with|(?:remedy|fix|cure|answer|solution) (?:is|would be))\b|"
     r"(?:^|[.;:,]\s|\n)\W{0,8}(?:first|firstly|1[.):]|(?:so|hence|thus):)(?!\w)|\b(?:first|second)(?=\s?[.,;:)\n])"
 )
 # A further step: what stands before it was one too.
@@ -75,7 +75,8 @@ _GOES_ON = re.compile(
 )
 # What may stand before the verb that orders something, and before a step whose verb is left out ("then interleaving depth").
 _LEAD = re.compile(
-    r"(?:if\b[^,;]{0,40},)?\W{0,8}(?:(?:and|or|so|then|next|hence|thus|therefore|first|second|third|finally|afterwards|after that|later|[1-9])\b\W{0,8}){0,8}"
+    r"(?:if\b[^,;]{0,40},)?\W{0,8}(?:(?:and|or|so|then|next|hence|thus|therefore|first|second|third|finally|afterwards|"
+    r"after that|later|[1-9])\b\W{0,8}){0,8}"
 )
 _ELIDED = " (do, tune, check)"
 
