@@ -23,7 +23,7 @@ STEP = re.compile(
     _SENTENCE.pattern + r"|,?\s{1,3}(?:and\s{1,3})?(?=(?:then|afterwards|after that|next|finally|later)\b)"
 )
 _CLAUSE = re.compile(
-    r"[;:](?!\d)|,(?=\s)|\.\s|\s[\u2013\u2014-]{1,2}\s|\u2192|\b(?:but|while|although|though|however|whereas|because|since|so|as|"
+    r"[;:(](?!\d)|,(?=\s)|\.\s|\s[\u2013\u2014-]{1,2}\s|\u2192|\b(?:but|while|although|though|however|whereas|because|since|so|as|"
     r"which|unless|until)\b"
 )
 _WORD = re.compile(r"[\w'/%.+-]+")
@@ -75,7 +75,7 @@ _GOES_ON = re.compile(
 )
 # What may stand before the verb that orders something, and before a step whose verb is left out ("then interleaving depth").
 _LEAD = re.compile(
-    r"(?:if\b[^,;]{0,40},)?\W{0,8}(?:(?:and|or|so|then|next|hence|thus|therefore|first|second|third|finally|afterwards|"
+    r"(?:if\b[^,;]{0,40},)?\W{0,8}(?:(?:and|or|but|so|i|we|then|next|hence|thus|therefore|first|second|third|finally|afterwards|"
     r"after that|later|[1-9])\b\W{0,8}){0,8}"
 )
 _ELIDED = " (do, tune, check)"
@@ -140,7 +140,10 @@ def claims_in(text: str, ideas: Sequence[Idea], across: bool = False, steps: boo
     found = []
     parts = sentences(text, STEP if steps else _SENTENCE)
     if steps:
-        parts = [(at, part + _ELIDED if _LEAD.match(part)[0].strip() else part) for at, part in parts]  # type: ignore[index]
+        parts = [
+            (at, part + _ELIDED if _LEAD.match(part)[0].strip() or _HEADING.search(part) else part)
+            for at, part in parts
+        ]  # type: ignore[index]
     if across:
         parts += [(a, f"{one} ; {two}") for (a, one), (_, two) in pairwise(parts)]
     for at, sentence in parts:
