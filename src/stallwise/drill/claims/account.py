@@ -60,6 +60,7 @@ class Account:
     boring: tuple[Idea, ...] = ()
     exotic: tuple[Idea, ...] = ()
     others: tuple[Idea, ...] = ()  # causes that are offered beside it and are not accepted
+    elsewhere: tuple[Idea, ...] = ()  # causes of the other classics
     offered: tuple[str, ...] = ()  # of a generated incident, which has no ideas of its own and is read by their pages
 
     @property

@@ -22,7 +22,9 @@ def account(incident: Incident) -> Account:
     """What an account of this incident is weighed against."""
     others = _others(incident)
     if incident.seed <= CLASSICS:
-        return replace(account_of(classic(incident.seed)), others=others)
+        strange = (account_of(classic(n)).cause for n in range(1, CLASSICS + 1) if n != incident.seed)
+        elsewhere = tuple(replace(idea, name=idea.says) for idea in strange)
+        return replace(account_of(classic(incident.seed)), others=others, elsewhere=elsewhere)
     known, finding = cause_profiles()[incident.cause], planted_finding(incident)
     actions = [f.action for f in (finding.fixes if finding else ()) if f.action][:FIXES]
     settles = artifacts()[min(incident.deciding, key=lambda kind: artifacts()[kind].minutes)]

@@ -32,6 +32,7 @@ ENOUGH_FIXES = 3  # fewer have no order to speak of
 FEW_FIXES = 2  # that the page of a generated incident's cause names
 MOSTLY = 0.7  # of the pairs of remedies stand in the order of their worth: one of four may be misplaced
 HEDGES = 2  # other causes affirmed before the right one: a list of everything holds it too
+EVERYTHING = 4  # causes of other incidents: an account for any of them
 GUESSES = 3  # "it may be this, maybe that, or perhaps the third": nothing is committed to
 
 PLAIN, UNLIKELY = (
@@ -133,6 +134,8 @@ def _cause(text: str, account: Account, plan_at: int) -> Mark:
     if len(before) >= HEDGES:
         named = "; ".join(i.says for i in account.others if i.name in before)
         return Mark(MISSING, f"named only after {len(before)} others: {named}")
+    if len(strange := _affirmed(text, account.elsewhere)) >= EVERYTHING:
+        return Mark(MISSING, f"so is the cause of {len(strange)} other incidents: commit to one")
     guessed = guesses_in(text)
     if guessed >= GUESSES and all(c.guessed for c in yes):
         return Mark(MISSING, f"one of {guessed} guesses: commit to one")
