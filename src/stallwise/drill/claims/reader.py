@@ -63,11 +63,13 @@ _GUESSED = re.compile(
 # What asserts nothing: a condition, an assumption, a question.
 _SUPPOSED = re.compile(r"\b(?:if|unless|would|assum\w*|suppos\w*|were to|holds? for|meant for|whether)\b|\?")
 # Where an account begins to say what is to be done: under a heading, else at a modal verb or a first step.
-_HEADING = re.compile(r"\b(?:(?:fix(?:es)?|remed(?:y|ies)|cures?|actions?|plan|order)\b[^.:;]{0,30}|do\s?)[:=]")
+_HEADING = re.compile(
+    r"\b(?:(?:fix(?:es)?|remed(?:y|ies)|cures?|actions?|plan|order)\b[^.:;]{0,30}[:=]|(?:do|act)\s?:)"
+)
 _OPENS = re.compile(
     r"\b(?:i'd|i would|i'll|i will|we'd|we should|we would|should|let's|(?:we|i|you) must|(?:we|i|you|just|only) needs?|want to|"
     r"start with|begin with|(?:remedy|fix|cure|answer|solution) (?:is|would be))\b|"
-    r"(?:^|[.;:,]\s|\n)\W{0,8}(?:first|firstly|1[.):]|(?:so|hence|thus):)(?!\w)|\b(?:first|second)(?=\s?[.,;:)\n])"
+    r"(?:^|[.;:,]\s|\n)\W{0,8}(?:first|firstly|1[.):]|(?:so|hence|thus):)(?!\w)|(?:->|=>|\u2192)\s?(?=[a-z])|\b(?:first|second)(?=\s?[.,;:)\n])"
 )
 # A further step: what stands before it was one too.
 _GOES_ON = re.compile(
@@ -260,7 +262,8 @@ def _claimed(line: tuple[str, ...], sentence: str, at: int, name: str, action: b
 def _orders(step: str) -> bool:
     """Whether it begins with a verb that says what to do."""
     lead = _LEAD.match(step)
-    return lead is not None and pattern_of(lexicon()["orders"]).match(step, lead.end()) is not None
+    verb = lead and pattern_of(lexicon()["orders"]).match(step, lead.end())
+    return lead is not None and (verb is not None or re.search(r"[1-9][.):]", lead[0]) is not None)
 
 
 def _clause_start(sentence: str, at: int) -> int:
