@@ -42,13 +42,14 @@ _UNDONE_BEFORE = re.compile(
 )
 # What stands behind it and denies it.
 _DENIED_BEHIND = re.compile(
-    r"^(?:(?!\b(?:it|we|you|they|i)\b)[^.;:]){0,70}?(?P<no>\b(?:is|are|was|were|has|have|can|could|would|does|do|should|must|need|needs|will|as)\s+(?:not|no|"
+    r"^(?:(?!\b(?:it|we|you|they|i)\b)[^.;:]){0,70}?(?P<no>"
+    r"\b(?:is|are|was|were|has|have|can|could|would|does|do|should|must|need|needs|will|as)\s+(?:not|no|"
     r"never|hardly|also not|certainly not)\b|\b(?:ca|do|does|did|is|are|was|were|has|have|could|would|should|must|need|wo)n't\b|"
     r"\bcannot\b|"
     r"\b(?:is|are|be|as|seems?|looks?) (?:irrelevant|unaffected|unrelated|pointless|useless|fine|healthy|innocent|excluded|"
     r"independent|moot|large enough|plenty|off the table|another|unlikely|less likely|improbable|ruled out|out of the question)\b|"
     r"\b(?:nothing to do with|solves? another|different problem|another problem|stays? (?:the same|either)|no lever|pointless|"
-    r"irrelevant|unaffected))"
+    r"irrelevant|unaffected)|\bno(?=\s?(?:[,.;]|$)))"
 )
 _TAKEN_BACK = re.compile(r"^[^.;:,]{0,40}?\bwhich (?:is|are|was|were) (?:not|never)\b")
 # What stands before a thing that is no subject: "with K = 32 the loads aren't hidden" denies no K.
@@ -68,7 +69,7 @@ _HEADING = re.compile(
 )
 _OPENS = re.compile(
     r"\b(?:i'd|i would|i'll|i will|we'd|we should|we would|should|let's|(?:we|i|you) must|(?:we|i|you|just|only) needs?|want to|"
-    r"start with|begin with|(?:remedy|fix|cure|answer|solution) (?:is|would be))\b|"
+    r"start with|begin with|(?:remedy|fix|cure|answer|solution) (?:is|would be)|is to)\b|"
     r"(?:^|[.;:,]\s|\n)\W{0,8}(?:first|firstly|1[.):]|(?:so|hence|thus):)(?!\w)|(?:->|=>|\u2192)\s?(?=[a-z])|\b(?:first|second)(?=\s?[.,;:)\n])"
 )
 # A further step: what stands before it was one too.
