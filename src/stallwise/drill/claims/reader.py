@@ -17,6 +17,7 @@ JOINED = 0.1  # of the words: a third joins others in prose, a sixth in a plan o
 TURNED = 3  # words before a thing in which stands what becomes of it
 REPEATED = 0.8  # of a sentence's words stand in the question: little of it is the player's own
 LEAST_WORDS = 6  # below it there is nothing to weigh
+_SPELLED = str.maketrans({"\u00d7": "x", "\u2265": ">=", "\u2248": "~", "\u2011": "-", "\u2010": "-"})
 
 _SENTENCE = re.compile(r"(?<=[.!?;])(?<!\b[ie]\.[eg]\.)(?:\s+|$)|\n+")
 STEP = re.compile(
@@ -227,14 +228,7 @@ def sentences(text: str, ends: re.Pattern[str] = _SENTENCE) -> list[tuple[int, s
 
 
 def _plain(text: str) -> str:
-    spelled = (
-        text.replace("\u00d7", "x")
-        .replace("\u2265", ">=")
-        .replace("\u2248", "~")
-        .replace("\u2011", "-")
-        .replace("\u2010", "-")
-    )
-    return "\n".join(plain(line) for line in spelled.split("\n"))
+    return "\n".join(plain(line) for line in text.translate(_SPELLED).split("\n"))
 
 
 def _claimed(line: tuple[str, ...], sentence: str, at: int, name: str, action: bool) -> Claim | None:
