@@ -144,10 +144,7 @@ def claims_in(text: str, ideas: Sequence[Idea], across: bool = False, steps: boo
     found = []
     parts = sentences(text, STEP if steps else _SENTENCE)
     if steps:
-        parts = [
-            (at, part + _ELIDED if _LEAD.match(part)[0].strip() or _HEADING.search(part) else part)
-            for at, part in parts
-        ]  # type: ignore[index]
+        parts = [(at, part + _ELIDED if _lead(part).strip() or _HEADING.search(part) else part) for at, part in parts]
     if across:
         parts += [(a, f"{one} ; {two}") for (a, one), (_, two) in pairwise(parts)]
     for at, sentence in parts:
@@ -254,11 +251,16 @@ def _claimed(line: tuple[str, ...], sentence: str, at: int, name: str, action: b
     return best
 
 
+def _lead(step: str) -> str:
+    found = _LEAD.match(step)
+    return found[0] if found else ""
+
+
 def _orders(step: str) -> bool:
-    """Whether it begins with a verb that says what to do."""
-    lead = _LEAD.match(step)
-    verb = lead and pattern_of(lexicon()["orders"]).match(step, lead.end())
-    return lead is not None and (verb is not None or re.search(r"[1-9][.):]", lead[0]) is not None)
+    """Whether it begins with a verb that says what to do, or with the number of a step."""
+    lead = _lead(step)
+    verb = pattern_of(lexicon()["orders"]).match(step, len(lead))
+    return verb is not None or re.search(r"[1-9][.):]", lead) is not None
 
 
 def _clause_start(sentence: str, at: int) -> int:

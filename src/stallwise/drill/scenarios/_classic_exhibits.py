@@ -256,7 +256,7 @@ def bubble_mystery(rng: Rng) -> Exhibits:
     times = PassTimes(forward, forward, forward, p2p_s=2e-4)
     run = run_program(schedule_named("interleaved").program(8, 32, 2, times), times)
     timers = "".join(f"{n},{s},{rng.near(own[s], 0.003):.2f}\n" for n in range(700, 703) for s in range(8))
-    traces = [("trace", f"pp{r}.json", text) for r, text in enumerate(pipeline_traces(run, 1))]
+    traces = [("trace", f"pp{r}.json", text) for r, text in enumerate(pipeline_traces(run, 2))]
     return _files(
         [*traces, ("stage-times", "stage_times.csv", f"step,stage,microbatch_ms\n{timers}")],
         [
