@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from stallwise.errors import StallwiseError
 from stallwise.evidence import blocks as unpacking
 from stallwise.evidence.artifact import Artifact
-from stallwise.evidence.timeline import Kind, Timeline
+from stallwise.evidence.timeline import GPU_KINDS, Kind, Timeline
 from stallwise.readers import readers_for
 from stallwise.readers.native import torch_trace
 from tests.readers.trace_files import document, event, read_bytes, step
@@ -176,13 +176,31 @@ def in_kinetos_order(steps: int) -> list[dict]:
     return sorted(rows, key=lambda e: e["cat"] == "kernel")
 
 
-def test_a_trace_cut_before_its_kernels_is_refused_rather_than_called_idle() -> None:
+@pytest.mark.parametrize("share", [0.3, 0.5, 0.75])
+def test_of_a_trace_cut_before_its_kernels_the_host_is_read_and_the_gpu_is_never_called_idle(share: float) -> None:
     content = json.dumps(document(in_kinetos_order(60), deviceProperties=[{"id": 0, "name": "X"}])).encode()
-    for share in (0.5, 0.75):
-        artifact = Artifact("cut.json", content=content[: int(len(content) * share)])
-        with pytest.raises(StallwiseError, match="cut off") as caught:
-            list(torch_trace.read(artifact))
-        assert "stallwise record" in caught.value.hint
+    timeline, notes = read_bytes(content[: int(len(content) * share)])
+    assert len(timeline) > 20 and not len(timeline.rows(*GPU_KINDS))
+    assert any("before the cut" in n for n in notes)
+
+
+def test_a_cut_trace_that_wrote_its_launches_last_is_not_judged_by_its_kernels() -> None:
+    rows = sorted(
+        in_kinetos_order(60),
+        key=lambda e: ["cpu_op", "kernel"].index(e["cat"]) if e["cat"] in ("cpu_op", "kernel") else 2,
+    )
+    content = json.dumps(document(rows)).encode()
+    timeline, notes = read_bytes(content[: content.rindex(b'"kernel"') - 2000])
+    assert len(timeline) > 20 and not len(timeline.rows(*GPU_KINDS)) and any("no launch" in n for n in notes)
+
+
+def test_operators_without_launches_at_the_cut_are_no_idle_gpu() -> None:
+    """Old profilers wrote each launch beside its kernel, after all operators: those before the cut are whole, and of the first steps."""
+    others = [e for e in in_kinetos_order(60) if e["cat"] in ("cuda_runtime", "kernel")]
+    operators = [e for e in in_kinetos_order(60) if e["cat"] not in ("cuda_runtime", "kernel")]
+    content = json.dumps(document(operators + sorted(others, key=lambda e: e["args"]["correlation"]))).encode()
+    timeline, notes = read_bytes(content[: int(len(content) * 0.6)])
+    assert not len(timeline.rows(*GPU_KINDS)) and any("operators go on" in n for n in notes)
 
 
 def test_a_trace_cut_among_its_kernels_ends_where_the_kernels_end() -> None:

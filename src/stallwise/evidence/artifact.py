@@ -170,7 +170,8 @@ class Artifact:
         """What of the text was left out so far, and why."""
         return tuple(self.__dict__.get("_lost", ()))
 
-    def _lose(self, sentence: str) -> None:
+    def lose(self, sentence: str) -> None:
+        """Notes what was left out."""
         lost = self.__dict__.setdefault("_lost", [])
         if sentence not in lost:
             lost.append(sentence)
@@ -201,10 +202,10 @@ class Artifact:
                 raise UnreadableInput(
                     f"{self.name} is damaged: {blocks.damage}", hint="copy it again, or capture it anew"
                 )
-            self._lose(f"only its first {blocks.read_bytes:,} bytes could be read: {blocks.damage}"[:200])
+            self.lose(f"only its first {blocks.read_bytes:,} bytes could be read: {blocks.damage}"[:200])
         if not skipped_bytes:
             return b"".join((*first, *last))
-        self._lose(
+        self.lose(
             f"{skipped_bytes:,} bytes in its middle were not read: it is longer than {limit_bytes >> 20} MiB; lines after "
             "the gap are counted on from those before it"
         )
@@ -230,7 +231,7 @@ class Artifact:
         """The first and the last of very many lines; each costs more than its letters."""
         half = MOST_LINES // 2
         first, last = text.split("\n", half), text.rsplit("\n", half)
-        self._lose(f"{text.count(chr(10)) - MOST_LINES:,} lines in its middle were not read: it has too many")
+        self.lose(f"{text.count(chr(10)) - MOST_LINES:,} lines in its middle were not read: it has too many")
         return [*first[:half], *last[-half:]]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from stallwise.evidence.artifact import stored_as
 
 SAMPLE_BYTES = 1 << 16
@@ -11,18 +13,18 @@ FEW_BYTES = 64  # below: too few to tell an older encoding from a binary header,
 _READABLE = frozenset({0x07, 0x08, 0x09, 0x0A, 0x0B, 0x0C, 0x0D, 0x1B})
 MOST_CONTROL = 0.01
 _CONTROL = bytes(b for b in range(32) if b not in _READABLE) + b"\x7f"
+_HOLE = re.compile(rb"\x00+")  # where a disk was full, a machine went down, or a log was cut while its program wrote on
 
 
 def is_textual(head: bytes) -> bool:
-    """By its beginning: UTF-8 of any script, UTF-16 and UTF-32, or an older encoding without control characters."""
+    """By its beginning: UTF-8 of any script, UTF-16 and UTF-32, or an older encoding without control characters; it may have holes."""
     sample = head[:SAMPLE_BYTES]
     encoding = stored_as(sample)
     if encoding != "utf-8":
         text = sample.decode(encoding, "replace")
         return bool(text) and text.count("\x00") + text.count("\ufffd") <= 1 + MOST_CONTROL * len(text)
-    if b"\x00" in sample or not sample.strip():
-        return False
-    if len(sample) - len(sample.translate(None, _CONTROL)) > MOST_CONTROL * len(sample):
+    sample = _HOLE.sub(b"\x00", sample)
+    if not sample.strip() or len(sample) - len(sample.translate(None, _CONTROL)) > MOST_CONTROL * len(sample):
         return False
     return len(sample) >= FEW_BYTES or _is_utf8(sample)
 

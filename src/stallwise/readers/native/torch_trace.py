@@ -67,16 +67,9 @@ def read(artifact: Artifact) -> Iterator[Item]:
         raise _nothing_inside(artifact, blocks, split)
     yield from _losses(timeline.source, blocks, split, columns)
     if split.cut_off:
-        left, cut_note = trusted_part(timeline)
-        if left is None:
-            raise UnreadableInput(
-                f"{artifact.name} is cut off: read {blocks.read_bytes:,} bytes; {cut_note}, "
-                "so nothing can be said of the GPU",
-                hint=f"copy the whole file again, or {AGAIN}",
-            )
+        timeline, cut_note = trusted_part(timeline)
         if cut_note:
             yield Note(cut_note, timeline.source, lost=True)
-        timeline = left
     yield timeline
 
 

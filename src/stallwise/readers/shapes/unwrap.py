@@ -13,6 +13,7 @@ from itertools import accumulate
 
 from stallwise.evidence.artifact import Artifact, stored_as
 from stallwise.evidence.skeletons import Skeletons
+from stallwise.evidence.textual import is_textual
 from stallwise.readers._patterns import document, patterns
 from stallwise.readers.shapes._json_log import clocked, log_in, moves
 from stallwise.readers.shapes._quoted import mail_in, quoted_in
@@ -38,6 +39,12 @@ _AFTER = r"(?<=[^\s\[\](){}<>:|\"'=,])"  # glued: no space, and not inside anoth
 
 def plain(artifact: Artifact) -> Artifact:
     """The same text without its envelope; the artifact itself where there is none, and for what is no text."""
+    if b"\x00" in artifact.head and stored_as(artifact.head) == "utf-8" and is_textual(artifact.head):
+        text = artifact.text(MOST_BYTES)
+        artifact.lose(
+            f"{text.count(chr(0)):,} empty bytes stand in the text: a full disk, a crash of its machine, or a log cut while written"
+        )
+        artifact = artifact.saying(text.replace("\x00", ""))
     if not is_text(artifact.head) and not artifact.head.lstrip().startswith(b"<?xml"):
         return artifact
     if stored_as(artifact.head) != "utf-8" or artifact.head.startswith(BOM_UTF8):
