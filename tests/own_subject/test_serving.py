@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -52,6 +53,17 @@ def test_a_loaded_page_without_queue_is_in_line_with_its_quantiles(tmp_path: Pat
 def test_an_idle_page_is_called_idle_with_its_numbers(tmp_path: Path) -> None:
     answer = asked(tmp_path, "metrics.txt", page(0, 0, 0.0, 0))
     assert answer.state is State.UNCLEAR and "idle (0 running, 0 waiting" in words(answer)
+
+
+@pytest.mark.parametrize(("served", "state"), [(24, State.HEALTHY), (1, State.UNCLEAR)])
+def test_a_few_even_requests_say_how_it_serves_alone_and_one_says_nothing(
+    tmp_path: Path, served: int, state: State
+) -> None:
+    late = page(0, 0, 0.0, served)  # one first token in twenty comes within half a second
+    even = re.sub(r'(le="0.1"}) \d+', rf"\1 {served}", late)
+    answer = asked(tmp_path, "metrics.txt", even)
+    assert answer.state is state and f"{served} served" in words(answer) and "under load" in words(answer)
+    assert asked(tmp_path, "metrics.txt", late).state is State.UNCLEAR
 
 
 @pytest.mark.parametrize(

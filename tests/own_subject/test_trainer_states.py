@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import random
 from pathlib import Path
 
 import pytest
@@ -63,3 +64,24 @@ def test_a_whole_state_is_in_line_and_a_cut_one_is_read_up_to_the_cut(tmp_path: 
     said = words(answer)
     assert answer.state is State.UNCLEAR and "cut off: 39 whole records were read" in said
     assert "over 39 points" in said and "grad-explosion" not in said
+
+
+def test_a_state_with_one_entry_gives_its_numbers_and_no_trend(tmp_path: Path) -> None:
+    answer = asked(tmp_path, "trainer_state.json", state(points=1).replace('"max_steps": 10', '"max_steps": 700'))
+    assert answer.state is State.UNCLEAR and "at one point of a run of 700 steps" in words(answer)
+    assert "NCCL_DEBUG" not in words(answer)
+
+
+def test_values_that_vary_by_factors_from_step_to_step_are_no_explosion(tmp_path: Path) -> None:
+    """Small batches of preference pairs: each loss is near 0 or near 1, and its gradient with it."""
+    rng = random.Random(7)
+    history = []
+    for at in range(1, 201):
+        loss = 0.7 * math.exp(-at / 40) * math.exp(rng.gauss(0.0, 1.5)) + 0.001
+        history.append({"grad_norm": 30 * min(loss, 1.0) * math.exp(rng.gauss(0.0, 0.5)), "loss": loss, "step": at})
+    noisy = json.dumps({"log_history": history, "max_steps": 400})
+    answer = asked(tmp_path, "trainer_state.json", noisy)
+    assert answer.state is not State.SICK and "up to step 200 of 400" in words(answer)
+    for row in history[150:]:
+        row.update(grad_norm=1e4 * row["step"], loss=50.0 + row["step"])
+    assert asked(tmp_path, "trainer_state.json", json.dumps({"log_history": history})).state is not State.HEALTHY

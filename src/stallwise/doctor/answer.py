@@ -116,7 +116,7 @@ def _asks(
     if verdict.state is State.HEALTHY:
         part = not any(p.whole for p in verdict.proofs)  # only the files' own subjects are shown to be well
         return completing([p for p in verdict.proofs if not p.lacks], ()) if part else ()
-    asks = captures_of(proved.findings, proved.unknown, evidence)
+    asks = captures_of(proved.findings, evidence)
     if findings and findings[0].last_resort and findings[0].is_verdict and not findings[0].recognised:
         return asks  # how it ended is known: what separates slow runs is not asked for
     if (

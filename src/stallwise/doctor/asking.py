@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from stallwise.doctor.findings.diagnosis import Hypothesis, NextStep
-from stallwise.doctor.findings.finding import Finding, Unknown
+from stallwise.doctor.findings.finding import Finding
 from stallwise.doctor.findings.proof import Proof
 from stallwise.doctor.findings.rule import Rule
 from stallwise.doctor.next_step import next_steps
@@ -19,10 +19,9 @@ MOST_OWN = 3  # captures that the findings themselves ask for
 HEALTHY = "none"
 
 
-def captures_of(findings: Sequence[Finding], unknown: Sequence[Unknown], evidence: Evidence) -> tuple[NextStep, ...]:
-    """What the findings themselves ask for; without findings what rules lacked."""
-    sure = [f for f in findings if f.is_verdict]
-    wanted = [(f.cause, f.next) for f in sure[:2]] or [(u.cause, u.next) for u in unknown]
+def captures_of(findings: Sequence[Finding], evidence: Evidence) -> tuple[NextStep, ...]:
+    """What the findings themselves ask for."""
+    wanted = [(f.cause, f.next) for f in [f for f in findings if f.is_verdict][:2]]
     have = {q.from_ for facts in evidence.facts.values() for q in [facts[0].quantity] if facts and q.from_}
     separates: dict[Capture, list[str]] = {}
     for cause, captures in wanted:

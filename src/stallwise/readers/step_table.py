@@ -10,7 +10,7 @@ from stallwise.errors import UnreadableInput
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Note, Source
-from stallwise.evidence.reading import Reading, Rows
+from stallwise.evidence.reading import Reading, Rows, rows_of
 from stallwise.readers.shapes import delimited, tree
 from stallwise.readers.shapes._cut_json import closed
 
@@ -53,6 +53,9 @@ def read(artifact: Artifact) -> Iterator[Item | Rows | Reading]:
         raise UnreadableInput(f"{artifact.name} is not whole JSON", hint="copy the file again")
     shapes = list(tree.shapes_of(found))
     tables = [s for s in shapes if isinstance(s, Rows) and len(s) >= FEWEST_ROWS]
+    only = [s for s in shapes if isinstance(s, Reading) and len(s.path) == 2]  # a list of one record
+    if not tables and only:
+        tables = [rows_of([s.path[1] for s in only], [[s.value for s in only]], [1], path=only[0].path[:1], noun="row")]
     if not whole:
         count = max((len(t) for t in tables), default=0)
         yield Note(f"the file is cut off: {count} whole records were read", Source(artifact.name), lost=True)

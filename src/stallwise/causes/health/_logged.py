@@ -82,7 +82,7 @@ def described(log: Logged) -> str:
     """The numbers of one log, one after the other."""
     parts = [_pace(log), *_rates(log), _loading(log), _curve(log, run.LOSS, "loss"), _curve(log, run.REWARD, "reward")]
     parts += [_evaluation(log), _range(log, run.GRAD_NORM, "gradient norm"), _scale(log), _memory(log), _experts(log)]
-    parts.append(_stamps(log))
+    parts += [_progress(log), _stamps(log)]
     return ", ".join(part for part in parts if part)
 
 
@@ -123,7 +123,9 @@ def _loading(log: Logged) -> str:
 
 def _curve(log: Logged, quantity: Quantity, word: str) -> str:
     values = log.values(quantity)
-    return f"{word} {_short(values[0])} -> {_short(values[-1])} over {len(values)} points" if len(values) > 1 else ""
+    if len(values) < 2:
+        return f"{word} {_short(values[0])} at one point" if len(values) else ""
+    return f"{word} {_short(values[0])} -> {_short(values[-1])} over {len(values)} points"
 
 
 def _short(value: float) -> str:
@@ -169,6 +171,13 @@ def _memory(log: Logged) -> str:
 def _experts(log: Logged) -> str:
     spread = log.value(distributed.EXPERT_SPREAD)
     return f"the busiest expert or rank gets {spread:.2f}x the mean tokens" if spread == spread else ""
+
+
+def _progress(log: Logged) -> str:
+    """How far it got, of a run whose length is said."""
+    planned, longest = log.value(run.STEPS_PLANNED), log.longest
+    last = float(np.nanmax(longest.x)) if longest is not None and np.isfinite(longest.x).any() else float("nan")
+    return f"up to step {last:,.0f} of {planned:,.0f}" if 0 < last <= planned else ""
 
 
 def _stamps(log: Logged) -> str:

@@ -33,12 +33,15 @@ LOST_REQUESTS = {
 }
 LOADED = 5.0  # requests at once: an engine with a few shows nothing about load
 SERVED = 30.0  # requests: fewer show no spread
+FEW = 10.0  # requests: fewer have no slowest tenth
 WATCHED = 6.0  # samples: a minute of an engine that prints one each ten seconds
 DEAD = ("engine-dead", "engine-stalled", "process-killed")
 LATE_S = 2.0  # a first token later than this is a complaint by itself
 QUEUED = 0.2  # of a request's time in the queue
 SEEN = (v.RUNNING, v.RUNNING_MAX, v.WAITING, v.REQUESTS_DONE, v.SAMPLES)
 NO_FLOOR = "whether tokens come as fast as they could is not in this file"
+NO_LOAD = "how it behaves under load is not in this file"
+TIMES = ((v.TTFT_MEDIAN, v.TTFT_TAIL), (v.TPOT_MEDIAN, v.TPOT_TAIL), (v.REQUEST_MEDIAN, v.REQUEST_TAIL))
 NO_PARTS = "what a request's time consists of is not on this page (no time to first token, no time in the queue)"
 
 
@@ -56,7 +59,9 @@ def engine_state(evidence: Evidence) -> Proof | None:
     sources = tuple(dict.fromkeys(f.source for f in seen_now))
     return Proof(
         of="serving engine",
-        says=says + (f"; {near}" if near else "" if lacks else f"; {NO_FLOOR}") + failures,
+        says=says
+        + (f"; {near}" if near else "" if lacks else f"; {NO_FLOOR if _loaded(evidence) else NO_LOAD}")
+        + failures,
         because=(Reason(says, sources),),
         confidence=0.85 if near else 0.8,
         limit=None
@@ -128,7 +133,7 @@ def _refuted(evidence: Evidence, floor: float) -> str:
 def _too_little(evidence: Evidence, says: str) -> str:
     """What is missing for a judgement; an engine that nobody uses is idle, and that is said."""
     value = evidence.value
-    running, done = max(value(v.RUNNING, 0.0), value(v.RUNNING_MAX, 0.0)), value(v.REQUESTS_DONE, 0.0)
+    running, done = _running(evidence), value(v.REQUESTS_DONE, 0.0)
     timed = any(evidence.all(q) for q in (v.TTFT, v.QUEUE_TIME, v.TPOT))
     if not running and not done:
         return f"the service is idle ({says}): nothing here tells how it serves."
@@ -139,10 +144,32 @@ def _too_little(evidence: Evidence, says: str) -> str:
     if running < LOADED or (done and not timed and not value(v.SAMPLES, 0.0) > 1):
         if done >= SERVED:
             return f"{says}; {NO_PARTS}."
+        if _even(evidence):
+            return ""
         return f"the engine was hardly loaded ({says}): nothing here tells how it behaves under load."
     if not timed and not value(v.SAMPLES, 0.0) > 1 and not any(evidence.all(q) for q in (v.KV_MAX, v.KV_MEDIAN)):
         return f"{says}; {NO_PARTS}."  # one moment without a time and without the cache
     return ""
+
+
+def _running(evidence: Evidence) -> float:
+    return max(evidence.value(v.RUNNING, 0.0), evidence.value(v.RUNNING_MAX, 0.0))
+
+
+def _loaded(evidence: Evidence) -> bool:
+    return _running(evidence) >= LOADED or evidence.value(v.REQUESTS_DONE, 0.0) >= SERVED
+
+
+def _even(evidence: Evidence) -> bool:
+    """Whether one request after the other took the same, so that a few of them say how it serves alone."""
+    if evidence.value(v.REQUESTS_DONE, FEW) < FEW:
+        return False
+    known = [
+        (evidence.value(middle), evidence.value(tail))
+        for middle, tail in TIMES
+        if evidence.all(middle) and evidence.all(tail)
+    ]
+    return bool(known) and all(tail <= TAIL * middle for middle, tail in known)
 
 
 def _errors(evidence: Evidence) -> str:

@@ -14,7 +14,7 @@ from stallwise.causes.health.stated_numbers import MOST
 from stallwise.doctor.findings.finding import Fix, Reason
 from stallwise.doctor.findings.proof import Limit, Proof
 from stallwise.doctor.findings.step_facts import ms, percent
-from stallwise.evidence.capture import STEP_SHAPE, TORCH_TRACE
+from stallwise.evidence.capture import LOSS_LOG, STEP_SHAPE, TORCH_TRACE
 from stallwise.evidence.catalog import change, numerics, run, stages
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Series
@@ -41,7 +41,7 @@ def training_log(evidence: Evidence) -> Proof | None:
     """Steady, finite, falling; fast only where something measures it."""
     found = [log for log in logs(evidence) if log.longest is not None]
     if not found:
-        return None
+        return _one_point(evidence)
     judged = [_lacks(log) for log in found]
     lacks, objects = max(judged, key=lambda own: (own[1], bool(own[0])))
     mfu = _yardstick(evidence)
@@ -67,6 +67,23 @@ def training_log(evidence: Evidence) -> Proof | None:
         objects=objects,
         covers_run=fast,
         next=(TORCH_TRACE, STEP_SHAPE) if lacks else (),
+    )
+
+
+def _one_point(evidence: Evidence) -> Proof | None:
+    """A trainer's state after its first entry."""
+    loss, planned = evidence.get(run.LOSS), evidence.get(run.STEPS_PLANNED)
+    if loss is None or planned is None or loss.source.file != planned.source.file:
+        return None
+    says = f"loss {loss.number:.4g} at one point of a run of {planned.number:,.0f} steps"
+    if (norm := evidence.get(run.GRAD_NORM)) is not None:
+        says += f", gradient norm {norm.number:.3g}"
+    return Proof(
+        "training log",
+        says,
+        (Reason.of(says, loss, planned),),
+        lacks=f"{says}: one point is no trend.",
+        next=(LOSS_LOG,),
     )
 
 

@@ -46,6 +46,7 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
         ratio, away = _away(series, LEAVES[name])
         if name == run.LOSS.name:
             away &= ~(series.values - np.nan_to_num(series.values / ratio) < _smallest(series.values))
+        away &= ~(np.log(np.where(ratio > 0, ratio, np.nan)) < DEVIATIONS * _relative_noise(series.values))
         finite = ratio[np.isfinite(ratio)]
         if len(finite):
             yield Fact(PEAKS[name], float(finite.max()), series.source)
@@ -59,6 +60,12 @@ def _smallest(values: Values) -> float:
     """What a loss must gain to be worth a word: a loss that fell to a thousandth of its start doubles by rounding."""
     begun = values[np.isfinite(values)][:MIN_BEFORE]
     return SMALL_GAIN * float(np.median(np.abs(begun))) if len(begun) else 0.0
+
+
+def _relative_noise(values: Values) -> float:
+    """Of the logarithm from one value to the next: where a batch of a few samples varies by factors, a factor is nothing unusual."""
+    steps = np.abs(np.diff(np.log(values[np.isfinite(values) & (values > 0)])))
+    return float(np.median(steps)) / STEP_TO_SIGMA if len(steps) else 0.0
 
 
 def _longest(evidence: Evidence, quantity: Quantity) -> Series | None:

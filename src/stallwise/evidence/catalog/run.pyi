@@ -16,6 +16,7 @@ UPDATE_NORM: Quantity
 LOSS_SCALE: Quantity
 LEARNING_RATE: Quantity
 SKIPPED_STEPS: Quantity
+STEPS_PLANNED: Quantity
 NAN_STEPS: Quantity
 NAN_GRADIENTS: Quantity
 FIRST_NAN_STEP: Quantity

@@ -45,7 +45,7 @@ def axis_in(rows: Rows) -> Axis | None:
     known, titles = _axes(), [" ".join(words_of(c)) for c in rows.columns]
     for at, title in enumerate(titles):
         if (title in known["step"] and rows.count(at)) or (
-            title in known["rising"] and _rises_evenly(_floats(rows, at))
+            title in known["rising"] and (len(rows) == 1 or _rises_evenly(_floats(rows, at)))
         ):
             return Axis(at, "step")
     for at, title in enumerate(titles):
@@ -93,7 +93,7 @@ def _axes() -> dict[str, Any]:
 def table_series(rows: Rows, file: str) -> Iterator[Item]:
     """Series over the axis, and what a text column says in every row."""
     axis = axis_in(rows)
-    if axis is None or len(rows) < 2:
+    if axis is None or len(rows) < (1 if axis.at >= 0 else 2):
         return
     places = _places(rows, axis)
     log = Printed(
