@@ -40,11 +40,14 @@ class Stamps:
     def __init__(self, lines: Sequence[str]) -> None:
         self._lines = lines
         self._zone: ZoneInfo | float | None = _stated_zone(lines)
+        self._known: dict[int, Stamp | None] = {}  # events lie close together: no line is looked at twice
 
     def own(self, at: int) -> Stamp | None:
         """What the line itself prints in front."""
-        stamp = _in_front(self._lines[at])
-        return self._zoned(stamp) if stamp is not None else self._aged(at)
+        if at not in self._known:
+            stamp = _in_front(self._lines[at])
+            self._known[at] = self._zoned(stamp) if stamp is not None else self._aged(at)
+        return self._known[at]
 
     def around(self, at: int) -> Stamp | None:
         """Its own, or the interval between the stamped lines around it."""

@@ -88,7 +88,7 @@ _FLAG = re.compile(
     re.MULTILINE,
 )
 _PAIR = re.compile(
-    r"(?:^|(?<=[,;.(:]))[ \t|>*-]{0,60}(?P<key>[A-Za-z][^:=|\n]{1,80}?)[ \t.|]*(?:[:=|]|\t| {2,})[ \t\"']*"
+    r"(?:^|(?<=[,;.(:]))[ \t|>*-]{0,60}(?P<key>[A-Za-z][^:=|\n]{1,80}?)(?<![ \t.])[ \t.|]*(?:[:=|]|\t| {2,})[ \t\"']*"
     r"(?P<value>0+(?:\.0+)?(?:[ \t]*%)?|none|no|n/?a|null|nil|false|off|ok|okay|pass(?:ed)?|clear|clean|normal|healthy|disabled|"
     r"inactive|not[ _]active|not[ _]supported|not[ _]present|-+)(?=[ \t\"'|,;}\])]*$|[ \t\"']*[,;.)](?:\s|$))",
     re.IGNORECASE | re.MULTILINE,
