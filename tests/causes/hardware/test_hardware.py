@@ -3,13 +3,17 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
+from stallwise.causes.hardware.pcie_link_downgrade import pcie_link_downgrade
 from stallwise.doctor.examine import examine
 from stallwise.doctor.findings.diagnosis import Diagnosis, State
 from stallwise.doctor.gather import read_artifact
 from stallwise.evidence.artifact import Artifact
+from stallwise.evidence.catalog import hardware as hw
 from stallwise.evidence.evidence import Evidence
+from stallwise.evidence.fact import Fact, Scope, Source, Table
 
 HEADER = "index, name, utilization.gpu [%], temperature.gpu, power.draw [W], power.limit [W], power.default_limit [W], clocks.sm [MHz], clocks_event_reasons.active, pcie.link.gen.current, pcie.link.gen.max, pcie.link.width.current, pcie.link.width.max\n"
 
@@ -132,3 +136,23 @@ def test_driver_codes_lead_to_their_cause(log: str, cause: str) -> None:
 
 def test_cleanup_alone_is_no_cause() -> None:
     assert calm("[1.0] NVRM: loading NVIDIA UNIX x86_64 Kernel Module  535.54.03\n" + xid(45))
+
+
+LINK = "63.012 Gb/s available PCIe bandwidth, limited by 8.0 GT/s PCIe x8 link at 0000:3a:00.0 (capable of 126.0 Gb/s)"
+
+
+@pytest.mark.parametrize(
+    ("line", "listed", "found"),
+    [
+        ("pci 0000:3b:00.0", "00000000:3b:00.0", True),
+        ("pci 0000:2c:00.0", "00000000:3b:00.0", False),  # a chipset's function
+        ("mlx5_core 0000:2c:00.0", "00000000:3b:00.0", True),
+        ("pci 0000:2c:00.0", "", True),
+    ],
+)
+def test_a_narrow_link_of_what_is_no_card_is_no_cards_trouble(line: str, listed: str, found: bool) -> None:
+    evidence = Evidence()
+    evidence.add([Fact(hw.PCIE_LIMITED, f"{line}: {LINK}", Source("dmesg", "line 4"))])
+    sample = {"time_s": np.zeros(1), "power_w": np.full(1, 90.0)}
+    evidence.add([Table("gpu.samples", sample, Source("smi"), Scope(gpu=0), {"name": "GPU", "bus_id": listed})])
+    assert bool(pcie_link_downgrade.judge(evidence)) is found

@@ -22,6 +22,7 @@ Copies speed up by the ratio of the two bandwidths; the step gains only what of 
 
 from __future__ import annotations
 
+from stallwise.causes.health._cards import limited_links
 from stallwise.doctor.findings.clue import Clue
 from stallwise.doctor.findings.finding import Finding, Fix, Reason
 from stallwise.doctor.findings.rule import rule
@@ -33,7 +34,6 @@ from stallwise.evidence.catalog.hardware import (
     GPU_PCIE_WIDTH,
     GPU_PCIE_WIDTH_MAX,
     PCIE_ERRORS,
-    PCIE_LIMITED,
 )
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import Fact, Scope
@@ -55,7 +55,7 @@ CLUES = (
 def pcie_link_downgrade(evidence: Evidence) -> Finding | None:
     """Generation or width under the maximum while loaded; or less than every neighbour's; or the kernel's own line."""
     slow = [s for scope in evidence.scopes("gpu") if (s := _slow(evidence, scope))]
-    limited = evidence.all(PCIE_LIMITED)
+    limited = limited_links(evidence)
     errors = [f for f in evidence.all(PCIE_ERRORS) if f.number >= MANY_ERRORS]
     if not slow and not limited and not errors:
         return None

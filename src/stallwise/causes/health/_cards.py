@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
+from stallwise.evidence.catalog.hardware import PCIE_LIMITED
 from stallwise.evidence.evidence import Evidence
-from stallwise.evidence.fact import Scope, Source, Table
+from stallwise.evidence.fact import Fact, Scope, Source, Table
 from stallwise.evidence.gpu_load import LOADED_SHARE
 from stallwise.late import np
 
@@ -110,6 +111,17 @@ def _card(scope: Scope, name: str, tables: Sequence[Table]) -> Card:
         n: np.concatenate([t.columns.get(n, np.full(len(t), np.nan)) for t in tables]).astype(float) for n in names
     }
     return Card(scope, name, columns, tuple(dict.fromkeys(t.source for t in tables)))
+
+
+def limited_links(evidence: Evidence) -> list[Fact]:
+    """What the kernel says of narrow links; of a machine whose cards are listed only what concerns these or says itself what it is."""
+    known = {str(t.meta["bus_id"])[-10:] for t in evidence.table("gpu.samples") if t.meta.get("bus_id")}
+    found = evidence.all(PCIE_LIMITED)
+    return [
+        f
+        for f in found
+        if not known or not (line := str(f.value).lower()).startswith("pci ") or any(i in line for i in known)
+    ]
 
 
 def described(cards: Sequence[Card]) -> str:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from stallwise.causes.health._cards import MIB, Card, cards_in, described, not_sampled
+from stallwise.causes.health._cards import MIB, Card, cards_in, described, limited_links, not_sampled
 from stallwise.doctor.findings.finding import Reason
 from stallwise.doctor.findings.proof import Proof
 from stallwise.evidence.capture import NVIDIA_SMI, ROCM_SMI, TORCH_TRACE, TRAIN_LOG, Capture
@@ -98,7 +98,8 @@ def _out_of_line(evidence: Evidence, cards: Sequence[Card]) -> str:
             share = f" in {worst.number:.0%} of the samples" if quantity in THROTTLES else f" ({worst})"
             return f"{quantity.meaning}{of}{share}."
     for quantity in MESSAGES:
-        if message := evidence.get(quantity):
+        found = limited_links(evidence) if quantity is hw.PCIE_LIMITED else evidence.all(quantity)
+        if message := next(iter(found), None):
             return f"{quantity.meaning} ({message})."
     slow = next((c for c in cards if _slow(evidence, c)), None)
     if slow:
