@@ -19,6 +19,7 @@ from stallwise.doctor.symptoms import Complaint
 from stallwise.doctor.table import HEALTHY, cleared, led_by, table_of, unasked
 from stallwise.doctor.verdict import LOUD, Judgement, judge
 from stallwise.evidence.bag import MANNER
+from stallwise.evidence.capture import TORCH_TRACE
 from stallwise.evidence.catalog import change, expected, quantities, stated
 from stallwise.evidence.event import Role
 from stallwise.evidence.evidence import Evidence
@@ -134,6 +135,7 @@ def _asks(
     asks = tuple({step.capture: step for step in reversed(asks)}.values())[::-1]
     lacking = [p for p in verdict.proofs if p.lacks]
     suspected = any(h.probability >= WORTH_A_LOOK for h in hypotheses if h.cause != SOMETHING_ELSE)
+    asks = asks if asks or verdict.proofs else (NextStep(TORCH_TRACE, ()),)  # nothing is known: what shows most of any job
     return completing(lacking, asks) if suspected else (completing(lacking, ()) or asks)
 
 
