@@ -64,6 +64,8 @@ def test_a_whole_state_is_in_line_and_a_cut_one_is_read_up_to_the_cut(tmp_path: 
     said = words(answer)
     assert answer.state is State.UNCLEAR and "cut off: 39 whole records were read" in said
     assert "over 39 points" in said and "grad-explosion" not in said
+    damaged = asked(tmp_path, "trainer_state.json", whole.replace('"step": 300', '"step": 3\x01}{'))
+    assert damaged.state is State.UNCLEAR and "damaged: 59 whole records were read" in words(damaged)
 
 
 def test_a_state_with_one_entry_gives_its_numbers_and_no_trend(tmp_path: Path) -> None:

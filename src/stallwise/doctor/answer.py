@@ -135,7 +135,9 @@ def _asks(
     asks = tuple({step.capture: step for step in reversed(asks)}.values())[::-1]
     lacking = [p for p in verdict.proofs if p.lacks]
     suspected = any(h.probability >= WORTH_A_LOOK for h in hypotheses if h.cause != SOMETHING_ELSE)
-    asks = asks if asks or verdict.proofs else (NextStep(TORCH_TRACE, ()),)  # nothing is known: what shows most of any job
+    asks = (
+        asks if asks or verdict.proofs else (NextStep(TORCH_TRACE, ()),)
+    )  # nothing is known: what shows most of any job
     return completing(lacking, asks) if suspected else (completing(lacking, ()) or asks)
 
 

@@ -12,7 +12,7 @@ from stallwise.evidence.evidence import Item
 from stallwise.evidence.fact import Note, Source
 from stallwise.evidence.reading import Reading, Rows, rows_of
 from stallwise.readers.shapes import delimited, tree
-from stallwise.readers.shapes._cut_json import closed
+from stallwise.readers.shapes._cut_json import closed, records_in
 
 FORMAT = "table of steps"
 LABELLED = True  # names of columns and settings, whatever stands in them
@@ -49,8 +49,11 @@ def read(artifact: Artifact) -> Iterator[Item | Rows | Reading]:
     whole = found is not None
     if not whole and (rest := closed(text)) is not None:
         found = tree.tree_of(artifact.name, rest)
+    lost = "cut off"
     if found is None:
-        raise UnreadableInput(f"{artifact.name} is not whole JSON", hint="copy the file again")
+        lost, found = "damaged", {"records": records_in(text)}
+        if not found["records"]:
+            raise UnreadableInput(f"{artifact.name} is not whole JSON", hint="copy the file again")
     shapes = list(tree.shapes_of(found))
     tables = [s for s in shapes if isinstance(s, Rows) and len(s) >= FEWEST_ROWS]
     only = [s for s in shapes if isinstance(s, Reading) and len(s.path) == 2]  # a list of one record
@@ -58,7 +61,7 @@ def read(artifact: Artifact) -> Iterator[Item | Rows | Reading]:
         tables = [rows_of([s.path[1] for s in only], [[s.value for s in only]], [1], path=only[0].path[:1], noun="row")]
     if not whole:
         count = max((len(t) for t in tables), default=0)
-        yield Note(f"the file is cut off: {count} whole records were read", Source(artifact.name), lost=True)
+        yield Note(f"the file is {lost}: {count} whole records were read", Source(artifact.name), lost=True)
     yield from tables
     yield from (s for s in shapes if isinstance(s, Reading) and len(s.path) == 1)
     if not tables:

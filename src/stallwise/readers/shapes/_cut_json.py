@@ -1,9 +1,13 @@
-"""A JSON document that ends too early, closed behind its last whole object: what was written before the cut is still true."""
+"""A JSON document that ends too early, closed behind its last whole object, and the whole records of one that is damaged inside."""
 
 from __future__ import annotations
 
+import contextlib
+import json
 import re
+from typing import Any
 
+_RECORD = re.compile(r"\{[^{}\[\]]{2,20000}\}")
 _TOKEN = re.compile(r'"(?:\\.|[^"\\])*"|[{}\[\]]')
 MOST_BYTES = 64 << 20
 _CLOSES = {"{": "}", "[": "]"}
@@ -25,3 +29,12 @@ def closed(text: str) -> str | None:
             if sign == "}" and open_brackets and open_brackets[-1] == "]":  # one of a list of records
                 end, above = token.end(), "".join(reversed(open_brackets))
     return text[:end] + above if end and open_brackets else None
+
+
+def records_in(text: str) -> list[dict[str, Any]]:
+    """The flat objects that can be read, wherever they stand."""
+    found: list[dict[str, Any]] = []
+    for record in _RECORD.finditer(text[:MOST_BYTES]):
+        with contextlib.suppress(ValueError):
+            found.append(json.loads(record[0]))
+    return [record for record in found if record]
