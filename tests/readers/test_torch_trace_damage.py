@@ -195,7 +195,7 @@ def test_a_cut_trace_that_wrote_its_launches_last_is_not_judged_by_its_kernels()
 
 
 def test_operators_without_launches_at_the_cut_are_no_idle_gpu() -> None:
-    """Old profilers wrote each launch beside its kernel, after all operators: those before the cut are whole, and of the first steps."""
+    """Old profilers wrote each launch beside its kernel, after all operators."""
     others = [e for e in in_kinetos_order(60) if e["cat"] in ("cuda_runtime", "kernel")]
     operators = [e for e in in_kinetos_order(60) if e["cat"] not in ("cuda_runtime", "kernel")]
     content = json.dumps(document(operators + sorted(others, key=lambda e: e["args"]["correlation"]))).encode()

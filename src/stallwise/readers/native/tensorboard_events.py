@@ -12,7 +12,6 @@ from itertools import pairwise
 from statistics import median
 from typing import Any
 
-from stallwise.errors import UnreadableInput
 from stallwise.evidence.artifact import Artifact
 from stallwise.evidence.catalog import run
 from stallwise.evidence.evidence import Item
@@ -51,8 +50,8 @@ def read(artifact: Artifact) -> Iterator[Item | Printed]:
         cut = True
     if cut:
         yield Note("the event file is cut or damaged; what could be read is used", Source(artifact.name), lost=True)
-    if not found and cut:
-        raise UnreadableInput(f"{artifact.name} holds no readable event", hint="copy the file again")
+    if not found:
+        yield Note("the event file holds no scalar", Source(artifact.name), lost=cut)
     yield from _pace(walls, artifact.name)
     yield Printed(
         artifact.name, lambda wanted: [Curve(tag, points=points_of(rows)) for tag, rows in found.items()], table=True
