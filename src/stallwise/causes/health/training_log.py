@@ -192,7 +192,7 @@ def _pace_out(log: Logged) -> str:
         return f"step times vary by {percent(log.spread)}."
     fastest, slowest = log.value(run.FASTEST_FORWARD), log.value(stages.FORWARD)
     if slowest > UNLIKE * fastest:
-        return f"ranks differ: the same forward takes {ms(fastest)} on one and {ms(slowest)} on another."
+        return f"ranks differ: the same forward takes {ms(fastest)} on one and {ms(slowest)} on another: --timing-log-option all names them."
     if (share := evaluating(log)) > MOSTLY_EVALUATES:
         return f"evaluations take {percent(share)} of the time."
     if log.value(change.GPU_MEMORY_FACTOR, 1.0) > GREW:
