@@ -68,8 +68,8 @@ def align(matched: Matched) -> OneClock:
     sigma = SIGMA_OF_MAD * _column_median(np.abs(differences), np.zeros(len(offset)))
     error = np.maximum(3 * sigma, FINEST_S)
     # One or two collectives fit any offset: only causality bounds the error then.
-    shortest = np.nanmin(np.where(present, ends - starts, np.nan), axis=0) if len(ends) else np.zeros(len(offset))
-    error = np.where(count < 3, np.maximum(error, np.nan_to_num(shortest, nan=np.inf)), error)
+    shortest = np.where(present, ends - starts, np.inf).min(axis=0, initial=np.inf)
+    error = np.where(count < 3, np.maximum(error, shortest), error)
     return OneClock(offset, drift, middle, error, linked, count)
 
 
