@@ -39,7 +39,7 @@ def test_every_pair_joined_by_nvlink_is_in_line(tmp_path: Path) -> None:
         "NUMA node 0 has 2 GPUs",
     ):
         assert words in said.text
-    assert "all_reduce_perf" in said.text and "topo -m >" not in said.text
+    assert "nvlink -s" in said.text and "topo -m >" not in said.text
 
 
 def test_the_legend_is_no_evidence(tmp_path: Path) -> None:

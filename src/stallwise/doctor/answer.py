@@ -12,6 +12,7 @@ from stallwise.doctor.findings.finding import EVEN_ODDS, Finding, Reason
 from stallwise.doctor.findings.program_end import ending_of, own_error, says_all
 from stallwise.doctor.findings.proof import PROGRAM_END
 from stallwise.doctor.findings.rule import Rule
+from stallwise.doctor.findings.symptom import Kind
 from stallwise.doctor.prove import Proved
 from stallwise.doctor.recognise import Ranking, recognise, trouble_in
 from stallwise.doctor.stating import INPUT
@@ -19,12 +20,14 @@ from stallwise.doctor.symptoms import Complaint
 from stallwise.doctor.table import HEALTHY, cleared, led_by, table_of, unasked
 from stallwise.doctor.verdict import LOUD, Judgement, judge
 from stallwise.evidence.bag import MANNER
-from stallwise.evidence.capture import TORCH_TRACE
+from stallwise.evidence.capture import LOSS_LOG, MEMORY_SNAPSHOT, STACKS, TORCH_TRACE
 from stallwise.evidence.catalog import change, expected, quantities, stated
 from stallwise.evidence.event import Role
 from stallwise.evidence.evidence import Evidence
 from stallwise.evidence.fact import STATED
 
+# Where nothing tells what to look at, what shows most of such a trouble.
+FIRST_LOOK = {Kind.SPEED: TORCH_TRACE, Kind.STOPPED: STACKS, Kind.MEMORY: MEMORY_SNAPSHOT, Kind.NUMBERS: LOSS_LOG}
 ASKED = 0.97  # whoever answers "what is wrong?" has some trouble, as good as always
 FAR = 1.25  # times: two runs of one job differ by a few percent, and a quarter is nobody's noise
 WORTH_A_LOOK = 0.1  # causes below this are listed, not argued
@@ -85,6 +88,10 @@ def answer(
     asks = _asks(
         evidence, rules, proved, verdict, findings, hypotheses, separate=proved.ledger is None or bool(complaints)
     )
+    open_ = verdict.state is State.UNCLEAR or (verdict.state is State.SICK and findings[0].recognised)
+    if open_ and not asks and not verdict.proofs:
+        kind = symptoms[0].kind if symptoms else Kind.SPEED
+        asks = (NextStep(FIRST_LOOK[kind], ()),)
     in_set = ranking.in_set if ranking is not None and verdict.state is not State.HEALTHY else ()
     chances = ranking.chances if ranking is not None else {}
     return Answer(verdict, ranked, findings, hypotheses, in_set, asks, chances)
@@ -135,9 +142,6 @@ def _asks(
     asks = tuple({step.capture: step for step in reversed(asks)}.values())[::-1]
     lacking = [p for p in verdict.proofs if p.lacks]
     suspected = any(h.probability >= WORTH_A_LOOK for h in hypotheses if h.cause != SOMETHING_ELSE)
-    asks = (
-        asks if asks or verdict.proofs else (NextStep(TORCH_TRACE, ()),)
-    )  # nothing is known: what shows most of any job
     return completing(lacking, asks) if suspected else (completing(lacking, ()) or asks)
 
 

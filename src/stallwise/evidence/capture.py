@@ -83,7 +83,7 @@ FLIGHT_RECORDER = Capture(
     "a restart; nothing while running",
     minutes=20,
 )
-STACKS = Capture("what every rank's Python is doing now", "py-spy dump --pid PID", "seconds, no restart", minutes=1)
+STACKS = Capture("the stack of every rank's Python, now", "py-spy dump --pid PID", "seconds, no restart", minutes=1)
 PY_SPY = Capture(
     "where the host spends its time", "py-spy record -d 20 -o host.svg --pid PID", "20 s, no restart", minutes=2
 )

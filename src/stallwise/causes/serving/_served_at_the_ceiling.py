@@ -18,7 +18,7 @@ def served_at_the_ceiling(evidence: Evidence) -> Finding | None:
     """The measured iteration is what reading the bytes takes."""
     share, seen = evidence.value(serving.BYTES_SHARE), evidence.value(serving.DECODE_SEEN)
     expected = evidence.get(serving.DECODE_EXPECTED) or evidence.get(serving.DECODE_FLOOR)
-    if not share >= MOSTLY_BYTES or expected is None:
+    if not share >= MOSTLY_BYTES or not seen > 0 or expected is None:
         return None
     asked = any(evidence.all(q) for q in (stated.SYMPTOM, stated.ASKED))  # whoever asks for more speed meets this limit
     waits = evidence.value(serving.WAITING, 0.0) > 0 or evidence.value(serving.TTFT, 0.0) > LATE_S

@@ -91,9 +91,9 @@ def _profiled_start(facts: StepFacts) -> Finding | None:
     """Half of a profiled program's time is what every start pays: what it does afterwards is hardly in the profile."""
     share, spent = facts.number(logged.START_SHARE), facts.number(logged.START_TIME)
     what, counted = "imports and the model's way to the device", logged.START_SHARE
-    if facts.knows(r.FIRST_CALLS) and not share >= HALF:
+    whole = max((t.meta["host_s"] for t in facts.evidence.table(KIND)), default=0.0)
+    if facts.knows(r.FIRST_CALLS) and whole > 0 and not share >= HALF:
         first = facts.evidence.all(r.FIRST_CALLS)[0]
-        whole = max(t.meta["host_s"] for t in facts.evidence.table(KIND))
         spent, share = first.number, first.number / whole
         what, counted = (
             f"first calls, which later calls of the same operator do not pay; most of it {first.note}",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from stallwise.doctor.findings.diagnosis import Diagnosis, State
-from stallwise.doctor.findings.finding import Finding, Fix, Reason
+from stallwise.doctor.findings.finding import EVEN_ODDS, Finding, Fix, Reason
 from stallwise.doctor.findings.incident import Incident, Part, Row
 from stallwise.doctor.incident.build import incident_of
 from stallwise.doctor.table import table_of
@@ -28,6 +28,8 @@ def with_incident(diagnosis: Diagnosis) -> Diagnosis:
     lead = _lead(tuple(f for f in diagnosis.findings if not _rests_on(f, aside)), first, incident)
     if lead is None:
         return replace(diagnosis, incident=incident)
+    seen = lead.cause  # the fault; what explains it leads
+    lead = next((f for f in diagnosis.findings if seen in f.explains and f.confidence >= EVEN_ODDS), lead)
     rest = tuple(f for f in diagnosis.findings if f is not lead and f.cause != lead.cause)
     own = [f for f in rest if not _rests_on(f, aside) and not _rests_on(f, followed)]
     rest = (*own, *(replace(f, confidence=min(f.confidence, ASIDE)) for f in rest if f not in own))

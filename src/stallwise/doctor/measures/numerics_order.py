@@ -46,7 +46,8 @@ def from_evidence(evidence: Evidence) -> Iterator[Item]:
         ratio, away = _away(series, LEAVES[name])
         if name == run.LOSS.name:
             away &= ~(series.values - np.nan_to_num(series.values / ratio) < _smallest(series.values))
-        away &= ~(np.log(np.where(ratio > 0, ratio, np.nan)) < DEVIATIONS * _relative_noise(series.values))
+        noise = _relative_noise(series.values[: int(np.argmax(away))]) if away.any() else 0.0  # of what came before
+        away &= ~(np.log(np.where(ratio > 0, ratio, np.nan)) < DEVIATIONS * noise)
         finite = ratio[np.isfinite(ratio)]
         if len(finite):
             yield Fact(PEAKS[name], float(finite.max()), series.source)
