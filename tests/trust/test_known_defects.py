@@ -249,6 +249,12 @@ sys.exit(5 if len(set(heard)) == 4 else 6)
 """
 
 
+def _as_in_a_terminal() -> None:
+    """A shell starts what runs in the background with these ignored, which is handed on to the job."""
+    for number in (signal.SIGINT, signal.SIGQUIT):
+        signal.signal(number, signal.SIG_DFL)
+
+
 def test_every_signal_reaches_the_job_and_its_answer_comes_back(tmp_path: Path) -> None:
     command = [
         sys.executable,
@@ -263,8 +269,9 @@ def test_every_signal_reaches_the_job_and_its_answer_comes_back(tmp_path: Path) 
         SIGNALLED,
     ]
     wrapper = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, start_new_session=True
-    )
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, start_new_session=True,
+        preexec_fn=_as_in_a_terminal,
+    )  # fmt: skip
     try:
         assert wrapper.stdout is not None
         while "ready" not in wrapper.stdout.readline():
